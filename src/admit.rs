@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use callward_breaker::{BreakerLayer, BreakerState, Subject};
 use callward_core::{BoxFuture, ToolCall, Weight};
-use callward_limit::{AttemptTimeoutLayer, ConcurrencyHandle, RateLimitLayer};
+use callward_limit::{AttemptTimeoutLayer, RateLimitLayer};
 use callward_router::{ExclusionReason, Member};
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -16,16 +16,12 @@ use crate::roster::Known;
 use crate::scan::{self, Liveness, Scan, Shared};
 use crate::server::Server;
 
-/// One server, ready to join its set.
-pub(crate) struct Admitted {
-    pub(crate) member: Member<Guarded>,
-    pub(crate) known: Known,
-    /// Follows the server for as long as it is in the stack.
-    pub(crate) follower: BoxFuture<'static, ()>,
-}
+/// One server, ready to join its set, and what follows it for as long as it is in the stack.
+pub(crate) type Admitted = (Member<Guarded>, Known, BoxFuture<'static, ()>);
 
 impl Settings {
-    /// Puts the guards around one server.
+    /// Puts the guards around one server. It may get a call if it lists the tool, and its own
+    /// breaker and the tool's would let the call through.
     pub(crate) fn admit(
         &self,
         server: Server,
@@ -39,56 +35,7 @@ impl Settings {
             let fault = format_args!("cost_factor: {factor} is not a number of 0 or more");
             return Err(BuildError::of_server(id, fault));
         }
-        let (member, rate, concurrency) = self.member(&server, weight, shared)?;
-        let endpoint = member.endpoint().clone();
-        let liveness = Arc::new(watch::Sender::new(Liveness::default()));
-        let pinger = self.ping.0.map(|config| Pinger {
-            server: server.server.0.clone(),
-            config,
-            circuit: shared.breakers.circuit(id, Subject::Server),
-            endpoint: endpoint.clone(),
-            liveness: liveness.subscribe(),
-        });
-        let scan = Scan {
-            server: server.server.0.clone(),
-            set: server.set.clone(),
-            shared: shared.clone(),
-            liveness: liveness.clone(),
-            timeout: self
-                .listing_timeout
-                .map_or(scan::TIMEOUT, |limit| limit.max(scan::MIN_TIMEOUT)),
-        };
-        Ok(Admitted {
-            member,
-            known: Known {
-                spec: server,
-                endpoint,
-                rate,
-                concurrency,
-                liveness,
-                weight: Mutex::new(weight),
-                scan: None,
-            },
-            follower: Box::pin(async move {
-                match pinger {
-                    Some(pinger) => drop(tokio::join!(scan.run(), pinger.run())),
-                    None => scan.run().await,
-                }
-            }),
-        })
-    }
-
-    /// Puts the guards around one server. It may get a call if it lists the tool, and its own
-    /// breaker and the tool's would let the call through.
-    fn member(
-        &self,
-        server: &Server,
-        weight: Weight,
-        shared: &Arc<Shared>,
-    ) -> Result<(Member<Guarded>, RateLimitLayer, ConcurrencyHandle), BuildError> {
-        let id = server.id().clone();
-        let all = &self.limits;
-        let mut rate = all.rate;
+        let mut rate = self.limits.rate;
         (rate.tools, rate.per_principal) = (false, None);
         rate.in_all = server.calls_per_minute;
         let rate =
@@ -98,11 +45,11 @@ impl Settings {
             BreakerLayer::new(shared.breakers.clone(), id.clone()),
             rate.clone(),
             server.concurrency.clone(),
-            AttemptTimeoutLayer::new().with_cap(all.progress_cap),
+            AttemptTimeoutLayer::new().with_cap(self.limits.progress_cap),
             server.server.clone(),
         );
         let (health_id, health) = (id.clone(), shared.clone());
-        let mut member = Member::new(id, guarded)
+        let mut member = Member::new(id.clone(), guarded)
             .with_weight(weight)
             .with_categories(server.categories.clone())
             .with_capabilities(server.capabilities.clone())
@@ -122,6 +69,39 @@ impl Settings {
         if let Some(zone) = &server.zone {
             member = member.with_zone(zone.as_str());
         }
-        Ok((member, rate, concurrency))
+        let endpoint = member.endpoint.clone();
+        let liveness = Arc::new(watch::Sender::new(Liveness::default()));
+        let pinger = self.ping.0.map(|config| Pinger {
+            server: server.server.0.clone(),
+            config,
+            circuit: shared.breakers.circuit(id, Subject::Server),
+            endpoint: endpoint.clone(),
+            liveness: liveness.subscribe(),
+        });
+        let scan = Scan {
+            server: server.server.0.clone(),
+            set: server.set.clone(),
+            shared: shared.clone(),
+            liveness: liveness.clone(),
+            timeout: self
+                .listing_timeout
+                .map_or(scan::TIMEOUT, |limit| limit.max(scan::MIN_TIMEOUT)),
+        };
+        let known = Known {
+            spec: server,
+            endpoint,
+            rate,
+            concurrency,
+            liveness,
+            weight: Mutex::new(weight),
+            scan: None,
+        };
+        let follower = async move {
+            match pinger {
+                Some(pinger) => drop(tokio::join!(scan.run(), pinger.run())),
+                None => scan.run().await,
+            }
+        };
+        Ok((member, known, Box::pin(follower)))
     }
 }

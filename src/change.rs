@@ -1,6 +1,7 @@
 //! Changes the servers of a running stack.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,6 @@ use callward_router::{Draining, UnknownServer};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::admit::Admitted;
 use crate::builder::BuildError;
 use crate::roster::{Known, Roster};
 use crate::scan::Liveness;
@@ -32,13 +32,13 @@ impl Startup {
     /// Waits until each server has listed its tools or failed to, at most for the
     /// [startup timeout](crate::StackBuilder::startup_timeout).
     pub async fn finished(self) {
-        let limit = self.stack.0.settings.startup_timeout;
         let all = async {
             for mut server in self.added {
                 // one that is gone has no tools to wait for
                 let _ = server.wait_for(|now| now.is_settled).await;
             }
         };
+        let limit = self.stack.0.settings.startup_timeout;
         let limit = limit.unwrap_or(Duration::from_secs(30));
         if timeout(limit, all).await.is_err() {
             for server in self.stack.servers().iter().filter(|server| !server.up) {
@@ -97,6 +97,32 @@ impl Stack {
     /// reported as a failure of theirs. Calls go on as before. It cannot be undone.
     pub fn stop_discovery(&self) {
         self.0.roster.load().all().for_each(Known::stop);
+    }
+
+    /// Ends what runs in the background, and waits for it: the tasks that follow servers, the last
+    /// calls of servers that were [removed](Self::remove_server), and the audit log, which writes
+    /// what is still queued.
+    ///
+    /// For the end of a process. Calls still pass, but no server is listed again, a lost connection
+    /// is not noticed, and the audit log takes no records. It cannot be undone. The servers
+    /// themselves keep running: their owner shuts them down.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), callward::BuildError> {
+    /// let stack = callward::Stack::builder().build().await?;
+    /// stack.shutdown().await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn shutdown(&self) {
+        self.stop_discovery();
+        let mut tasks = mem::take(&mut *self.0.shared.tasks.lock());
+        while tasks.join_next().await.is_some() {}
+        #[cfg(feature = "audit")]
+        if let Some(log) = self.audit() {
+            log.close().await;
+        }
     }
 
     /// Removes a server. It gets no new calls; calls in flight run to their end, and the returned
@@ -169,12 +195,50 @@ impl Stack {
 
     /// Adds all of these servers, or none.
     pub(crate) fn start_servers(&self, servers: Vec<Server>) -> Result<Startup, BuildError> {
-        let sets = servers.iter().map(|one| one.set.clone()).collect();
-        Ok(Startup {
-            added: self.0.add(servers)?,
+        let inner = &*self.0;
+        let _one_at_a_time = inner.changing.lock();
+        let roster = inner.roster.load_full();
+        check_ids(&roster, &servers)?;
+        let sets: HashSet<_> = servers.iter().map(|one| one.set.clone()).collect();
+        let of_sets = roster.specs().filter(|spec| sets.contains(&spec.set));
+        let mut options = inner.settings.set_options(of_sets.chain(&servers))?;
+        let rules = inner.rules_with(&roster, &servers, &sets)?;
+        let admit = |server| inner.settings.admit(server, &inner.shared);
+        let admitted = servers
+            .into_iter()
+            .map(admit)
+            .collect::<Result<Vec<_>, _>>();
+        // of those before it breakers were made
+        let admitted = admitted.inspect_err(|_| inner.sweep(&roster))?;
+
+        if let Some(rules) = rules {
+            inner.shared.cache.set_scope_rules(rules);
+        }
+        // the first one chooses its names first
+        for (_, known, _) in &admitted {
+            if let Some(options) = options.remove(&known.spec.set) {
+                inner.change_options(&known.spec.set, options);
+            }
+        }
+        let mut followed = Vec::with_capacity(admitted.len());
+        for (member, known, follower) in admitted {
+            let set = &known.spec.set;
+            inner.shared.registry.expect(set, known.id());
+            inner.router.pool().add_all(set.clone(), [member]);
+            followed.push((known, follower));
+        }
+        let added = followed.iter().map(|(known, _)| known.liveness.subscribe());
+        let startup = Startup {
+            added: added.collect(),
             stack: self.clone(),
             sets,
-        })
+        };
+        let follow = followed.into_iter().map(|(mut known, follower)| {
+            known.scan = Some(inner.shared.spawn(follower, &inner.runtime));
+            known
+        });
+        inner.roster.store(Arc::new(roster.with(follow)));
+        Ok(startup)
     }
 
     /// Keeps a server that was removed until its last call has ended, then forgets what that call
@@ -197,70 +261,10 @@ impl Stack {
 }
 
 impl Inner {
-    /// Adds servers; returns the state of each. If it fails, nothing has changed.
-    fn add(&self, servers: Vec<Server>) -> Result<Vec<watch::Receiver<Liveness>>, BuildError> {
-        let _one_at_a_time = self.changing.lock();
-        let roster = self.roster.load_full();
-        check_ids(&roster, &servers)?;
-        let sets: Vec<ReplicaSetId> = servers.iter().map(|one| one.set.clone()).collect();
-        let of_sets = || roster.specs().filter(|spec| sets.contains(&spec.set));
-        let mut options = self.settings.set_options(of_sets().chain(&servers))?;
-        let before = self.settings.set_options(of_sets())?;
-        let rules = self.rules_with(&roster, &servers, &sets)?;
-        let admitted = servers
-            .into_iter()
-            .map(|server| self.settings.admit(server, &self.shared))
-            .collect::<Result<Vec<_>, _>>()
-            // of those before it breakers were made
-            .inspect_err(|_| self.sweep(&roster))?;
-
-        if let Some(rules) = rules {
-            self.shared.cache.set_scope_rules(rules);
-        }
-        // the first one chooses its names first
-        for set in sets {
-            if let Some(options) = options.remove(&set) {
-                self.set_options(set, options, &before);
-            }
-        }
-        let mut followed = Vec::with_capacity(admitted.len());
-        for Admitted {
-            member,
-            known,
-            follower,
-        } in admitted
-        {
-            let set = &known.spec.set;
-            self.shared.registry.expect(set, known.id());
-            self.router.pool().add_all(set.clone(), [member]);
-            followed.push((known, follower));
-        }
-        let added = followed.iter().map(|(known, _)| known.liveness.subscribe());
-        let added = added.collect();
-        let follow = followed.into_iter().map(|(mut known, follower)| {
-            known.scan = Some(self.shared.spawn(follower, &self.runtime));
-            known
-        });
-        self.roster.store(Arc::new(roster.with(follow)));
-        Ok(added)
-    }
-
-    /// Has the tools of a set read by these options, if they are others than before.
-    fn set_options(
-        &self,
-        set: ReplicaSetId,
-        options: SetOptions,
-        before: &BTreeMap<ReplicaSetId, SetOptions>,
-    ) {
-        match before.get(&set) {
-            // no server has listed anything
-            None => self.shared.registry.set_options(set, options),
-            Some(before) if *before == options => {}
-            Some(_) => {
-                let changes = self.shared.registry.change_options(&set, options);
-                self.shared.follow(&set, &changes);
-            }
-        }
+    /// Has the tools of a set read by these options.
+    fn change_options(&self, set: &ReplicaSetId, options: SetOptions) {
+        let changes = self.shared.registry.change_options(set, options);
+        self.shared.follow(set, &changes);
     }
 
     /// Returns the scopes of tools with these servers added, if they differ from the current ones.
@@ -270,7 +274,7 @@ impl Inner {
         &self,
         roster: &Roster,
         servers: &[Server],
-        sets: &[ReplicaSetId],
+        sets: &HashSet<ReplicaSetId>,
     ) -> Result<Option<ScopeRules>, BuildError> {
         let says_nothing =
             |server: &Server| server.scopes.is_empty() && server.state == StateGroup::Shared;
@@ -311,12 +315,9 @@ impl Inner {
         if specs().next().is_some() {
             let changes = shared.registry.remove(set, gone.id());
             shared.follow(set, &changes);
-            let before = self.settings.set_options(specs().chain([&gone.spec]));
             // a set that agreed with one more server agrees without it
-            if let (Ok(options), Ok(before)) = (self.settings.set_options(specs()), before) {
-                for (set, options) in options {
-                    self.set_options(set, options, &before);
-                }
+            for (set, options) in self.settings.set_options(specs()).unwrap_or_default() {
+                self.change_options(&set, options);
             }
         } else {
             let changes = shared.registry.forget(set);
@@ -352,12 +353,13 @@ impl Inner {
     fn sweep(&self, roster: &Roster) {
         let servers: HashSet<&ServerId> = roster.all().map(Known::id).collect();
         let sets: HashSet<&ReplicaSetId> = roster.specs().map(|spec| &spec.set).collect();
-        self.shared
+        let (shared, keep) = (&self.shared, |set: &_| sets.contains(set));
+        shared
             .breakers
             .retain_servers(|server| servers.contains(server));
-        self.shared.retry.retain_sets(|set| sets.contains(set));
-        self.rates.retain_sets(|set| sets.contains(set));
-        self.shared.cache.retain_sets(|set| sets.contains(set));
+        shared.retry.retain_sets(keep);
+        self.rates.retain_sets(keep);
+        shared.cache.retain_sets(keep);
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use callward_cache::EvidenceStatus;
-use callward_core::{CacheRule, CallPlan, Learned, Lifetime, ReplicaSetId, ToolName};
+use callward_core::{CacheRule, CallPlan, Lifetime, ReplicaSetId, ToolName};
 
 use crate::stack::Stack;
 
@@ -43,13 +43,18 @@ impl LearnedLifetime {
             return None;
         };
         let served = seen.map_or(Duration::ZERO, |seen| seen.allowed.min(ttl));
+        // what is served without evidence
+        let window = match rule.volatile || burst.is_zero() {
+            true => String::new(),
+            false => format!(" beyond the burst window ({} ms)", burst.as_millis()),
+        };
         let missing = || {
-            let window = window(rule, burst);
-            match seen {
-                _ if ttl.is_zero() => format!("{window}: its TTL is 0 s"),
-                Some(seen) => format!("{window}: {}", lacks(seen)),
-                None => format!("{window}: no repeated call is counted"),
-            }
+            let why = match seen {
+                _ if ttl.is_zero() => "its TTL is 0 s".to_owned(),
+                Some(seen) => lacks(seen),
+                None => "no repeated call is counted".to_owned(),
+            };
+            format!("not cached{window}: {why}")
         };
         Some(Self {
             served,
@@ -80,17 +85,6 @@ pub(crate) fn seconds(time: Duration) -> String {
     format!("{} s", time.as_secs_f64())
 }
 
-/// Returns what is served without evidence.
-fn window(rule: Learned, burst: Duration) -> String {
-    match rule.volatile || burst.is_zero() {
-        true => "not cached".to_owned(),
-        false => format!(
-            "not cached beyond the burst window ({} ms)",
-            burst.as_millis()
-        ),
-    }
-}
-
 /// Returns which observations the first bucket that does not pass needs.
 fn lacks(seen: &EvidenceStatus) -> String {
     let bucket = seen.buckets.iter().find(|bucket| !bucket.passes);
@@ -99,15 +93,13 @@ fn lacks(seen: &EvidenceStatus) -> String {
     };
     let (up_to, needed) = (bucket.up_to_s, needed.ceil());
     let (equal, different) = (bucket.equal_weight.floor(), bucket.different_weight.ceil());
-    match different > 0.0 {
-        false => format!(
-            "repeats within {up_to} s need about {needed} independent equal observations, {equal} are counted"
-        ),
+    let rest = match different > 0.0 {
+        false => format!("{equal} are counted"),
         true => format!(
-            "repeats within {up_to} s need about {needed} independent equal observations, and more for each \
-             different one; {equal} equal and {different} different are counted"
+            "and more for each different one; {equal} equal and {different} different are counted"
         ),
-    }
+    };
+    format!("repeats within {up_to} s need about {needed} independent equal observations, {rest}")
 }
 
 impl Stack {

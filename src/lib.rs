@@ -29,7 +29,6 @@ mod scan;
 mod scopes;
 mod server;
 mod service;
-mod shutdown;
 mod stack;
 mod tower_error;
 

@@ -90,15 +90,12 @@ impl Shared {
                 reason: refused.reason.clone(),
             });
         }
-        for KeptName {
-            set, tool, name, ..
-        } in &changes.renamed
-        {
-            self.events.send(|| RouteEvent::ToolRenamed {
-                set: set.clone(),
-                tool: tool.clone(),
-                name: name.clone(),
-            });
+        for renamed in changes.renamed.iter().cloned() {
+            let KeptName {
+                set, tool, name, ..
+            } = renamed;
+            self.events
+                .send(|| RouteEvent::ToolRenamed { set, tool, name });
         }
         if !changes.is_empty() {
             self.changed.send_modify(|count| *count += 1);
@@ -233,7 +230,7 @@ impl Scan {
                     }
                     self.settle();
                 }
-                () = until(due), if due.is_some() && running.is_none() => {
+                () = sleep_until(due.unwrap_or(quiet)), if due.is_some() && running.is_none() => {
                     due = match discovery.admit() {
                         Ok(permit) => {
                             earliest = Instant::now() + SCAN_PAUSE;
@@ -331,12 +328,6 @@ impl Scan {
 /// Returns the pause before another requested listing, after one that took this long to process.
 fn pause_after(busy: Duration) -> Duration {
     busy.saturating_mul(PAUSES).min(SCAN_PAUSE_MAX)
-}
-
-async fn until(due: Option<Instant>) {
-    if let Some(due) = due {
-        sleep_until(due).await;
-    }
 }
 
 /// Waits for the next event; for ever, where there is none.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use callward_cache::ToolScopes;
-use callward_core::{CacheRule, CallPlan, ReplicaSetId, Tool};
+use callward_core::{CacheRule, ReplicaSetId, Tool};
 use callward_registry::Entry;
 
 use crate::stack::Stack;
@@ -25,28 +25,23 @@ pub(crate) fn warn_of_idle(stack: &Stack, sets: &HashSet<ReplicaSetId>) {
 
 /// Returns the scopes without an effect, and why.
 pub(crate) fn idle(tool: &Tool, said: &ToolScopes) -> Vec<&'static str> {
-    let plans = || std::iter::once(&**tool.plan()).chain(refined(tool));
+    let refined = tool.refinements.rules().iter().map(|rule| &*rule.plan);
+    let rules = std::iter::once(&**tool.plan())
+        .chain(refined)
+        .map(|plan| plan.cache);
+    let rules: Vec<CacheRule> = rules.collect();
+    let is_looked_up =
+        |rule: &_| matches!(rule, CacheRule::Store { .. } | CacheRule::KeepOwn { .. });
     let mut idle = Vec::new();
-    if said.reads.is_some() && !plans().any(is_looked_up) {
+    if said.reads.is_some() && !rules.iter().any(is_looked_up) {
         idle.push("`reads` has no effect: no result of the tool is kept");
     }
-    if said.writes.is_some() && !plans().any(may_write) {
+    if said.writes.is_some() && !rules.iter().any(may_write) {
         idle.push("`writes` has no effect: no call of the tool is a write");
     }
     idle
 }
 
-fn refined(tool: &Tool) -> impl Iterator<Item = &CallPlan> {
-    tool.refinements.rules().iter().map(|rule| &*rule.plan)
-}
-
-fn is_looked_up(plan: &CallPlan) -> bool {
-    matches!(
-        plan.cache,
-        CacheRule::Store { .. } | CacheRule::KeepOwn { .. }
-    )
-}
-
-fn may_write(plan: &CallPlan) -> bool {
-    !matches!(plan.cache, CacheRule::Store { .. } | CacheRule::Bypass)
+pub(crate) const fn may_write(rule: &CacheRule) -> bool {
+    !matches!(rule, CacheRule::Store { .. } | CacheRule::Bypass)
 }

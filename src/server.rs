@@ -8,7 +8,7 @@ use callward_core::{
     Annotations, ArgumentRule, Caching, FreshnessMode, Instances, ReplicaSetId, ServerId, ToolName,
     ToolServer, Trust, Weight,
 };
-use callward_limit::{ConcurrencyLimitLayer, Shed};
+use callward_limit::ConcurrencyLimitLayer;
 use callward_registry::SetOptions;
 
 use crate::leaf::Leaf;
@@ -134,32 +134,24 @@ impl Server {
 
     /// Sets how many calls the server gets at once; more wait in a queue. Default: 64.
     pub fn max_concurrent(mut self, calls: usize) -> Self {
-        self.concurrency = self.concurrency.with_max_in_flight(calls);
+        self.concurrency.max_in_flight = calls;
         self
     }
 
-    /// Sets how many calls may wait for a permit; 0 refuses calls that cannot run at once. Default:
-    /// 1000.
-    pub fn max_waiting(mut self, calls: usize) -> Self {
-        self.concurrency = self.concurrency.with_max_waiting(calls);
-        self
-    }
-
-    /// Sets which call is refused when too many wait. Default: the newest.
-    pub fn shed(mut self, shed: Shed) -> Self {
-        self.concurrency = self.concurrency.with_shed(shed);
-        self
-    }
-
-    /// Sets how many calls of any one tool the server gets at once. Default: as many as of all.
-    pub fn max_concurrent_per_tool(mut self, calls: usize) -> Self {
-        self.concurrency = self.concurrency.with_per_tool(calls);
-        self
-    }
-
-    /// Sets how many calls of one tool the server gets at once, whatever holds for any one tool.
-    pub fn max_concurrent_of(mut self, tool: ToolName, calls: usize) -> Self {
-        self.concurrency = self.concurrency.with_tool(tool, calls);
+    /// Sets the limit of calls at once as a whole: also how many wait, which are refused when too
+    /// many do, and how many run of one tool. Default: 64 at once, 1000 wait, the newest is refused.
+    ///
+    /// ```
+    /// use callward::limit::{ConcurrencyLimitLayer, Shed};
+    /// use callward::{Server, Tools};
+    ///
+    /// let mut limit = ConcurrencyLimitLayer::new(16);
+    /// (limit.max_waiting, limit.shed) = (100, Shed::Oldest);
+    /// let server = Server::new(Tools::new("search")?).concurrency(limit);
+    /// # Ok::<(), callward::core::InvalidName>(())
+    /// ```
+    pub fn concurrency(mut self, limit: ConcurrencyLimitLayer) -> Self {
+        self.concurrency = limit;
         self
     }
 

@@ -97,16 +97,12 @@ impl Stack {
     /// [`ErrorKind::UnknownTool`] if no server offers such a tool.
     pub fn prepare(&self, tool: &str, arguments: impl Into<Bytes>) -> Result<ToolCall, ToolError> {
         let catalogue = self.0.shared.registry.peek();
-        let entry = catalogue
-            .find(tool)
-            .ok_or_else(|| self.unknown(tool, &catalogue))?;
+        let entry = catalogue.find(tool);
+        let entry = entry.ok_or_else(|| self.unknown(tool, &catalogue))?;
         let call = ToolCall::new(entry.tool().clone(), arguments);
         // a limit beyond the range of the clock does not apply
-        let deadline = self
-            .0
-            .settings
-            .call_deadline
-            .and_then(|limit| Instant::now().checked_add(limit));
+        let limit = self.0.settings.call_deadline;
+        let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
         Ok(match deadline {
             Some(deadline) => call.with_deadline(deadline.into_std()),
             None => call,
@@ -303,13 +299,11 @@ impl Stack {
     /// ```
     #[must_use]
     pub fn route_events(&self) -> BoxStream<'static, RouteEvent> {
-        Box::pin(stream::unfold(
-            self.0.router.events(),
-            |mut events| async move {
-                let event = events.next().await?;
-                Some((event, events))
-            },
-        ))
+        let events = self.0.router.events();
+        Box::pin(stream::unfold(events, |mut events| async move {
+            let event = events.next().await?;
+            Some((event, events))
+        }))
     }
 
     /// Returns what the loop guard holds and did so far.

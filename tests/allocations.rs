@@ -1,12 +1,9 @@
 //! A call through the whole stack allocates little: bounds that a mistake would exceed.
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
-use std::future::Future;
-use std::pin::pin;
-use std::task::{Context, Poll, Waker};
+#![expect(clippy::expect_used, clippy::unwrap_used, reason = "a test may panic")]
 
 use callward::{Annotations, Stack, StackFuture, ToolCall, ToolOutput, ToolSpec, Tools};
 use callward_testkit::at_once;
+use futures_util::FutureExt;
 
 const ARGUMENTS: &str = r#"{"id":123456,"query":"everything that was ordered and never sent"}"#;
 
@@ -14,33 +11,19 @@ async fn stack() -> Stack {
     let reads = Annotations::default().with_read_only(true);
     let writes = Annotations::default().with_read_only(false);
     let answer = ToolOutput::text("x".repeat(200)).compact();
-    let tools = Tools::new("orders").unwrap();
-    let tools = tools
-        .service(
-            ToolSpec::new("get_order").annotations(reads),
-            at_once(answer.clone()),
-        )
-        .unwrap()
-        .service(
-            ToolSpec::new("add_order").annotations(writes),
-            at_once(answer),
-        )
-        .unwrap();
-    Stack::builder().server(tools).build().await.unwrap()
-}
-
-/// Polls once; the answer must be there.
-fn answer(call: StackFuture) -> ToolOutput {
-    match pin!(call).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(answer) => answer.unwrap(),
-        Poll::Pending => panic!("the answer must be there at once"),
+    let mut tools = Tools::new("orders").unwrap();
+    for (name, hints) in [("get_order", reads), ("add_order", writes)] {
+        let spec = ToolSpec::new(name).annotations(hints);
+        tools = tools.service(spec, at_once(answer.clone())).unwrap();
     }
+    Stack::builder().server(tools).build().await.unwrap()
 }
 
 /// Counts what a call allocates that was prepared before.
 fn allocated(stack: &Stack, call: ToolCall) -> u64 {
     allocation_counter::measure(|| {
-        answer(stack.run(call));
+        let answer = stack.run(call).now_or_never();
+        answer.expect("the answer must be there at once").unwrap();
     })
     .count_total
 }

@@ -30,27 +30,29 @@ impl Settings {
             // servers that replace each other have no state of one caller's, unless the operator
             // says so
             let instances = *options.instances.get_or_insert_default();
-            let agree_on = |what, agrees: bool| match agrees {
-                true => Ok(()),
-                false => Err(BuildError::conflict(&server.set, what)),
-            };
-            agree_on("the prefix of their tools", options.prefix == said.prefix)?;
-            agree_on("how far they are trusted", options.trust == said.trust)?;
-            let freshness = options.freshness == said.freshness;
-            agree_on("what decides how long results are kept", freshness)?;
-            agree_on("whether results are kept", options.caching == said.caching)?;
-            let defaults = options.defaults == said.defaults;
-            agree_on("the default hints of their tools", defaults)?;
             let instances = said.instances.unwrap_or_default() == instances;
-            agree_on("whose instance of a server a call goes to", instances)?;
             let caching = agree(&mut options.tool_caching, &said.tool_caching);
-            agree_on("whether results of one tool are kept", caching)?;
             let overrides = agree(&mut options.overrides, &said.overrides);
-            agree_on("the operator's hints for one tool", overrides)?;
             let refinements = agree(&mut options.refinements, &said.refinements);
-            agree_on("the rules over one tool's arguments", refinements)?;
             let verify_with = agree(&mut options.verify_with, &said.verify_with);
-            agree_on("what to verify one tool's calls with", verify_with)?;
+            let freshness = options.freshness == said.freshness;
+            let defaults = options.defaults == said.defaults;
+            for (agree, what) in [
+                (options.prefix == said.prefix, "the prefix of their tools"),
+                (options.trust == said.trust, "how far they are trusted"),
+                (freshness, "what decides how long results are kept"),
+                (options.caching == said.caching, "whether results are kept"),
+                (defaults, "the default hints of their tools"),
+                (instances, "whose instance of a server a call goes to"),
+                (caching, "whether results of one tool are kept"),
+                (overrides, "the operator's hints for one tool"),
+                (refinements, "the rules over one tool's arguments"),
+                (verify_with, "what to verify one tool's calls with"),
+            ] {
+                if !agree {
+                    return Err(BuildError::conflict(&server.set, what));
+                }
+            }
         }
         Ok(all)
     }

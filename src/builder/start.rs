@@ -61,16 +61,12 @@ impl StackBuilder {
         if let Some(schedule) = self.schedule {
             retry = retry.with_schedule(move || schedule.schedule());
         }
-        let hedge = match settings.hedge {
-            Some(config) => retry.hedge(config).map_err(BuildError::of_the("hedge"))?,
-            None => HedgeLayer::off(),
-        };
-        let loop_guard = match settings.loop_guard.0 {
-            Some(config) => {
-                LoopGuardLayer::new(config).map_err(BuildError::of_the("loop guard"))?
-            }
-            None => LoopGuardLayer::off(),
-        };
+        let hedge = settings.hedge.map(|config| retry.hedge(config));
+        let hedge = hedge.unwrap_or_else(|| Ok(HedgeLayer::off()));
+        let hedge = hedge.map_err(BuildError::of_the("hedge"))?;
+        let loop_guard = settings.loop_guard.0.map(LoopGuardLayer::new);
+        let loop_guard = loop_guard.unwrap_or_else(|| Ok(LoopGuardLayer::off()));
+        let loop_guard = loop_guard.map_err(BuildError::of_the("loop guard"))?;
         let cache = CacheLayer::new(settings.cache.clone());
         let registry = Registry::new();
         registry.keep_names(self.kept_names);

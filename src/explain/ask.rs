@@ -35,9 +35,7 @@ impl Stack {
         tool: &str,
         arguments: impl Into<Bytes>,
     ) -> Result<Explanation, ToolError> {
-        let (catalogue, entry) = self.entry(tool)?;
-        let call = ToolCall::new(entry.tool().clone(), arguments);
-        Ok(self.explanation(&catalogue, &entry, Some(call)))
+        self.explain_prepared(&self.prepare(tool, arguments)?)
     }
 
     /// Returns what would happen to this very call, and why. Nothing is sent.
@@ -68,17 +66,13 @@ impl Stack {
     ) -> Explanation {
         let tool = entry.tool();
         let (set, name) = (tool.set(), tool.name());
-        let probe = match &call {
-            Some(call) => call.clone(),
-            None => ToolCall::new(tool.clone(), ""),
-        };
-        let breakers = &self.0.shared.breakers;
+        let of_tool = || ToolCall::new(tool.clone(), "");
+        let probe = call.clone().unwrap_or_else(of_tool);
         let candidate = |known: &Known| Candidate {
             server: known.id().clone(),
             weight: *known.weight.lock(),
             categories: known.spec.categories.clone(),
             calls_per_minute: known.spec.calls_per_minute,
-            lets_calls_through: breakers.availability(known.id(), &probe).is_ok(),
             last_error: known.liveness.borrow().last_error.clone(),
             why_not: self.0.router.why_not(known.id(), &probe),
         };

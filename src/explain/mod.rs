@@ -10,6 +10,7 @@ use callward_core::{
 use callward_router::ExclusionReason;
 
 use crate::builder::Settings;
+use crate::scopes::may_write;
 
 mod ask;
 mod show;
@@ -54,30 +55,28 @@ pub struct Candidate {
     pub categories: Vec<String>,
     /// How many calls a minute it gets, of all its tools together; `None` for any number.
     pub calls_per_minute: Option<f64>,
-    /// Neither its own breaker nor the tool's there would refuse such a call.
-    pub lets_calls_through: bool,
     /// Why it is not there, if it is not.
     pub last_error: Option<String>,
-    /// The router's reason against it for such a call.
+    /// The router's reason against it for such a call, its weight aside.
     pub why_not: Option<ExclusionReason>,
 }
+
+const OPEN: &str = "its breaker, or the one for the tool there, is open";
 
 impl Candidate {
     /// Returns `true` if a call with this plan may ever go there.
     #[must_use]
     pub fn may_take(&self, plan: &CallPlan) -> bool {
-        plan.route
-            .min_weight
-            .is_none_or(|least| self.weight.get() >= least)
+        self.weight.get() >= plan.route.min_weight.unwrap_or(0)
     }
 
     /// Returns `true` if the plan's categories put it before others.
     #[must_use]
     pub fn is_preferred(&self, plan: &CallPlan) -> bool {
-        plan.route
-            .prefer
+        let preferred = &plan.route.prefer;
+        self.categories
             .iter()
-            .any(|category| self.categories.iter().any(|own| own == category))
+            .any(|own| preferred.contains(&own.as_str()))
     }
 
     /// Returns the current reason against it, as the rest of a sentence.
@@ -85,15 +84,14 @@ impl Candidate {
     pub fn trouble(&self) -> Option<String> {
         match &self.last_error {
             Some(error) => Some(format!("down: {error}")),
-            None if !self.lets_calls_through => {
-                Some("its breaker, or the one for the tool there, is open".into())
-            }
-            None => match self.why_not {
-                // its weight is reported besides, and will not change by itself
-                None | Some(ExclusionReason::TooLight { .. }) => None,
-                Some(reason) => Some(reason.to_string()),
-            },
+            None if self.is_refused() => Some(OPEN.to_owned()),
+            None => self.why_not.map(|reason| reason.to_string()),
         }
+    }
+
+    /// Its own breaker or the tool's there would refuse such a call.
+    fn is_refused(&self) -> bool {
+        self.why_not.is_some_and(|reason| !reason.is_final())
     }
 
     /// What ranks it behind others, the worst first.
@@ -149,9 +147,8 @@ impl Explanation {
     /// everything of the replica set, or for a call that is not a write.
     #[must_use]
     pub fn writes(&self) -> Option<Vec<String>> {
-        let rule = self.plan().cache;
-        let is_write = !matches!(rule, CacheRule::Store { .. } | CacheRule::Bypass);
-        let scopes = self.scopes.as_ref().filter(|_| is_write)?;
+        let may_write = may_write(&self.plan().cache);
+        let scopes = self.scopes.as_ref().filter(|_| may_write)?;
         scopes.written_by(self.call.as_ref())
     }
 

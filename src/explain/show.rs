@@ -69,7 +69,6 @@ const fn does(effect: Effect) -> &'static str {
 /// Lists the servers that offer the tool, those that are asked first at the head.
 fn servers(of: &Explanation, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     writeln!(f, "\nservers:")?;
-    let route = of.route.as_ref();
     for candidate in &of.candidates {
         write!(f, "  {} (weight {})", candidate.server, candidate.weight)?;
         if !candidate.may_take(of.plan()) {
@@ -81,13 +80,15 @@ fn servers(of: &Explanation, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(trouble) = candidate.trouble() {
             write!(f, ", {trouble}")?;
         }
-        let is = |server| server == &candidate.server;
-        if route.is_some_and(|route| route.chosen.as_ref().is_some_and(is)) {
-            write!(f, "  <- chosen now")?;
-        } else if route.is_some_and(|route| route.alternates.iter().any(is)) {
-            write!(f, "  <- asked if the chosen one refuses")?;
-        }
-        writeln!(f)?;
+        let server = &candidate.server;
+        let mark = match &of.route {
+            Some(route) if route.chosen.as_ref() == Some(server) => "  <- chosen now",
+            Some(route) if route.alternates.contains(server) => {
+                "  <- asked if the chosen one refuses"
+            }
+            _ => "",
+        };
+        writeln!(f, "{mark}")?;
     }
     Ok(())
 }

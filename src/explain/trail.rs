@@ -7,7 +7,7 @@ use callward_core::trail::{Decision, Stage, Trail, Verdict};
 use callward_core::{CacheRule, CacheStatus, RetryRule};
 use callward_loopguard::LoopGuardConfig;
 
-use super::Explanation;
+use super::{Candidate, Explanation, OPEN};
 use crate::learned::{LearnedLifetime, seconds};
 
 /// Returns what each layer would decide, in the order of the stack.
@@ -58,11 +58,8 @@ fn cache(of: &Explanation) -> Option<Decision> {
         rule => Some(rule.to_string()),
     };
     let parts = [Some(decision.reason.into_owned()), detail, evidence(of)];
-    let parts: Vec<String> = parts
-        .into_iter()
-        .flatten()
-        .filter(|part| !part.is_empty())
-        .collect();
+    let mut parts: Vec<String> = parts.into_iter().flatten().collect();
+    parts.retain(|part| !part.is_empty());
     decision.reason = parts.join(", ").into();
     Some(decision)
 }
@@ -71,10 +68,9 @@ fn cache(of: &Explanation) -> Option<Decision> {
 fn named(of: &Explanation) -> Option<String> {
     let scopes = of.reads().or_else(|| of.writes())?;
     let quoted: Vec<_> = scopes.iter().map(|scope| format!("`{scope}`")).collect();
-    Some(if quoted.is_empty() {
-        "nothing".to_owned()
-    } else {
-        quoted.join(", ")
+    Some(match quoted.is_empty() {
+        true => "nothing".to_owned(),
+        false => quoted.join(", "),
     })
 }
 
@@ -102,14 +98,14 @@ fn retry(of: &Explanation) -> Decision {
     let (verdict, why) = match of.plan().retry {
         RetryRule::Never => (Verdict::Never, "however it fails".to_owned()),
         _ if attempts < 2 => (Verdict::Never, "one attempt is configured".to_owned()),
-        RetryRule::OnlyUnsent => (
-            Verdict::OnlyUnsent,
-            format!("only what certainly was not sent, at most {attempts} attempts"),
-        ),
-        _ => (
-            Verdict::Safe,
-            format!("at most {attempts} attempts, the first pause up to about {first:?}"),
-        ),
+        RetryRule::OnlyUnsent => {
+            let why = format!("only what certainly was not sent, at most {attempts} attempts");
+            (Verdict::OnlyUnsent, why)
+        }
+        _ => {
+            let why = format!("at most {attempts} attempts, the first pause up to about {first:?}");
+            (Verdict::Safe, why)
+        }
     };
     let check = of
         .verifier()
@@ -121,11 +117,9 @@ fn retry(of: &Explanation) -> Decision {
 fn hedge(of: &Explanation) -> Option<Decision> {
     let percentile = of.settings.hedge?.percentile;
     let may = !of.plan().is_write() && of.plan().is_retryable();
+    let slow = format!("slower than {percentile} of 100 such calls");
     let (verdict, why) = match may {
-        true => (
-            Verdict::IfSlow,
-            format!("slower than {percentile} of 100 such calls"),
-        ),
+        true => (Verdict::IfSlow, slow),
         false => (Verdict::Never, "it is not a read".to_owned()),
     };
     Some(Decision::new(Stage::Hedge, verdict, why))
@@ -139,19 +133,15 @@ fn limits(of: &Explanation) -> Vec<Decision> {
         Decision::new(Stage::Limit, Verdict::AtMost, why)
     };
     let tool = of.plan().limits.calls_per_minute.filter(|_| rates.tools);
+    let tool = tool.map(|rate| limit(rate, "for its tool"));
+    let principal = rates
+        .per_principal
+        .map(|rate| limit(rate, "for its principal"));
     let servers = of.candidates.iter().filter_map(|candidate| {
         let rate = candidate.calls_per_minute?;
         Some(limit(rate, "for all calls there together").at(candidate.server.clone()))
     });
-    tool.map(|rate| limit(rate, "for its tool"))
-        .into_iter()
-        .chain(
-            rates
-                .per_principal
-                .map(|rate| limit(rate, "for its principal")),
-        )
-        .chain(servers)
-        .collect()
+    tool.into_iter().chain(principal).chain(servers).collect()
 }
 
 /// Nothing of a tool whose plan depends on the arguments.
@@ -163,21 +153,15 @@ fn route(of: &Explanation) -> Option<Decision> {
 /// Says whose breakers would refuse the call, and that the chosen server's would not.
 fn breakers(of: &Explanation) -> Vec<Decision> {
     let chosen = of.route.as_ref().and_then(|route| route.chosen.as_ref());
-    let breaker = |verdict, why: String| Decision::new(Stage::Breaker, verdict, why);
-    of.candidates
-        .iter()
-        .filter_map(|candidate| {
-            let decision = if !candidate.lets_calls_through {
-                let why = "its breaker, or the one for the tool there, is open";
-                breaker(Verdict::Refused, why.to_owned())
-            } else if chosen == Some(&candidate.server) {
-                breaker(Verdict::Pass, opens(of))
-            } else {
-                return None;
-            };
-            Some(decision.at(candidate.server.clone()))
-        })
-        .collect()
+    let decision = |candidate: &Candidate| {
+        let (verdict, why) = match candidate.is_refused() {
+            true => (Verdict::Refused, OPEN.to_owned()),
+            false if chosen == Some(&candidate.server) => (Verdict::Pass, opens(of)),
+            false => return None,
+        };
+        Some(Decision::new(Stage::Breaker, verdict, why).at(candidate.server.clone()))
+    };
+    of.candidates.iter().filter_map(decision).collect()
 }
 
 /// Says when the breaker of the tool opens, and for how long.

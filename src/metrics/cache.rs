@@ -5,7 +5,7 @@ use callward_telemetry::metrics::{Series, overflow};
 use callward_telemetry::names::metric;
 use opentelemetry::KeyValue;
 
-use super::{Offered, Visit, of_set, of_tool};
+use super::{Visit, of_set, of_tool, offered};
 use crate::stack::Stack;
 
 /// The counts of each tool and of the store.
@@ -40,10 +40,10 @@ pub(super) fn counts(stack: &Stack, visit: &mut Visit<'_>) {
 /// Reports the counts of each tool, with the attributes that name it, and of none, so that each
 /// word is there from the start.
 fn each(stack: &Stack, mut report: impl FnMut(&[KeyValue], &Counts)) {
-    let offered = Offered::by(stack);
+    let catalogue = stack.catalogue();
     report(&[overflow()], &Counts::default());
     for stats in stack.cache().tools() {
-        if let Some(of) = offered.named(&stats.set, &stats.tool) {
+        if let Some(of) = offered(&catalogue, &stats.set, &stats.tool) {
             report(&of, &stats.counts);
         }
     }

@@ -1,11 +1,11 @@
 //! The values of all layers but the cache.
 
-use callward_limit::RateSubject;
+use callward_limit::{RateStatus, RateSubject};
 use callward_telemetry::metrics::overflow;
 use callward_telemetry::names::metric::{self, label};
 use opentelemetry::KeyValue;
 
-use super::{Offered, Visit, of_server, of_set, of_tool};
+use super::{Visit, of_server, of_set, of_tool, offered};
 use crate::stack::Stack;
 
 /// Without a log there are no figures.
@@ -69,30 +69,29 @@ pub(super) fn failures(stack: &Stack, visit: &mut Visit<'_>) {
 /// A tool may have several rates, and what is known of callers comes together. The scopes that are
 /// always there come without a rate, too.
 pub(super) fn rates(stack: &Stack, visit: &mut Visit<'_>) {
-    let (status, offered) = (stack.limits(), Offered::by(stack));
+    let (status, catalogue) = (stack.limits(), stack.catalogue());
     let scope = |word| KeyValue::new(label::SCOPE, word);
     let mut rates = vec![
         (None, vec![scope("principal")]),
         (None, vec![overflow(), scope("tool")]),
     ];
-    for rate in &status.rates {
+    rates.extend(status.rates.iter().filter_map(|rate| {
         let of = match &rate.subject {
-            RateSubject::Tool { set, tool } => match offered.named(set, tool) {
-                Some([tool, set]) => vec![tool, set, scope("tool")],
-                None => continue,
-            },
+            RateSubject::Tool { set, tool } => {
+                let [tool, set] = offered(&catalogue, set, tool)?;
+                vec![tool, set, scope("tool")]
+            }
             _ => vec![scope("principal")],
         };
-        rates.push((Some(rate), of));
-    }
-    for server in status.servers.iter().filter(|server| server.rate.is_some()) {
+        Some((Some(rate), of))
+    }));
+    rates.extend(status.servers.iter().filter_map(|server| {
         let of = vec![of_server(&server.server), scope("server")];
-        rates.push((server.rate.as_ref(), of));
-    }
+        Some((Some(server.rate.as_ref()?), of))
+    }));
     for (rate, of) in rates {
-        let (waiting, waited, refused) = rate.map_or((0, 0, 0), |rate| {
-            (rate.waiting as u64, rate.waited, rate.refused)
-        });
+        let count = |rate: &RateStatus| (rate.waiting as u64, rate.waited, rate.refused);
+        let (waiting, waited, refused) = rate.map(count).unwrap_or_default();
         let values = [
             (metric::RATE_LIMIT_CALLS_WAITING, "", waiting),
             (metric::RATE_LIMIT_DELAYS, "", waited),

@@ -8,10 +8,10 @@
 mod cache;
 mod layers;
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use callward_core::{ReplicaSetId, ServerId, ToolName};
+use callward_registry::Catalogue;
 use callward_telemetry::metrics::{Series, observe_counter, observe_gauge, observe_seconds};
 use callward_telemetry::names;
 use callward_telemetry::names::metric::{self, Kind, Metric};
@@ -103,14 +103,15 @@ impl Stack {
                 (_, "s") => {}
                 (Kind::Counter, _) => {
                     let read = self.while_it_lives(|stack, series| {
-                        visit(stack, *read, metric, &mut |value, of| series.add(value, of));
+                        visit(stack, *read, metric, |value, of| series.add(value, of));
                     });
                     observe_counter(meter, *metric, read);
                 }
                 _ => {
                     let read = self.while_it_lives(|stack, series| {
-                        let mut add = |value, of| series.add(value as f64, of);
-                        visit(stack, *read, metric, &mut add);
+                        visit(stack, *read, metric, |value, of| {
+                            series.add(value as f64, of)
+                        });
                     });
                     observe_gauge(meter, *metric, read);
                 }
@@ -146,22 +147,10 @@ fn visit(stack: &Stack, read: Read, metric: &Metric, mut add: impl FnMut(u64, Ve
     });
 }
 
-/// The tools that are offered.
-struct Offered(HashSet<(ReplicaSetId, ToolName)>);
-
-impl Offered {
-    fn by(stack: &Stack) -> Self {
-        let catalogue = stack.catalogue();
-        let tools = catalogue.entries().iter().map(|entry| entry.tool());
-        let names = tools.map(|tool| (tool.set().clone(), tool.name().clone()));
-        Self(names.collect())
-    }
-
-    /// Returns the attributes that name a tool, if it is offered.
-    fn named(&self, set: &ReplicaSetId, tool: &ToolName) -> Option<[KeyValue; 2]> {
-        let is_offered = self.0.contains(&(set.clone(), tool.clone()));
-        is_offered.then(|| [of_tool(tool), of_set(set)])
-    }
+/// Returns the attributes that name a tool, if it is offered.
+fn offered(catalogue: &Catalogue, set: &ReplicaSetId, tool: &ToolName) -> Option<[KeyValue; 2]> {
+    catalogue.find(&format!("{set}.{tool}"))?;
+    Some([of_tool(tool), of_set(set)])
 }
 
 fn of_tool(tool: &ToolName) -> KeyValue {

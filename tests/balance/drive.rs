@@ -22,22 +22,14 @@ pub(crate) fn run(size: &Size, scenario: Scenario, policy: Policy, seed: u64) ->
         .start_paused(true)
         .build()
         .expect("a runtime");
-    let tally = Arc::new(Mutex::new(Tally::new(size)));
-    runtime.block_on(drive(size, scenario, policy, seed, &tally));
-    drop(runtime);
-    let tally = Arc::into_inner(tally).expect("no other owner is left");
-    Figures::of(tally.into_inner(), size, scenario)
+    let tally = runtime.block_on(drive(size, scenario, policy, seed));
+    Figures::of(tally, size, scenario)
 }
 
-async fn drive(
-    size: &Size,
-    scenario: Scenario,
-    policy: Policy,
-    seed: u64,
-    tally: &Arc<Mutex<Tally>>,
-) {
+async fn drive(size: &Size, scenario: Scenario, policy: Policy, seed: u64) -> Tally {
+    let tally = &Arc::new(Mutex::new(Tally::new(size)));
     let servers = Simulated::all(size, scenario, tally);
-    let front = Front::new(policy, &servers);
+    let front = Front::new(policy, servers);
     let epoch = Instant::now();
     let tools = ["get_item", "get_report"].map(read);
     let mut chance = fastrand::Rng::with_seed(seed);
@@ -55,7 +47,7 @@ async fn drive(
         let now = epoch.elapsed();
         if now >= size.turn() && !joined {
             joined = true;
-            front.admit(&servers, now);
+            front.admit(now);
         }
         let (second, work) = scenario.draw(&mut chance);
         let caller = callers[chance.usize(..callers.len())].clone();
@@ -71,6 +63,7 @@ async fn drive(
         while calls.try_join_next().is_some() {}
     }
     while calls.join_next().await.is_some() {}
+    std::mem::take(&mut *tally.lock())
 }
 
 /// A read that says it takes so long that an attempt is given up after five seconds.

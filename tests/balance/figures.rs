@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::world::{Scenario, Size};
 
 /// What happened since the figures are taken.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Tally {
     from: Duration,
     /// Second by second: calls that arrived at servers that are struck, and at any.
@@ -47,7 +47,7 @@ impl Tally {
 }
 
 /// What one policy made of one scenario, from the moment on at which something happens.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub(crate) struct Figures {
     /// Within what time 99 of 100 calls were answered. None: never, because more of them failed. To
     /// leave those out would make a strategy look quick that sends calls where they fail.

@@ -101,17 +101,8 @@ fn a_strategy_that_counts_calls_in_flight_alone_is_told_apart() {
     assert!(found.struck > 3.0, "{}", found.struck);
     let turns = Policy::Strategy(StrategyName::RoundRobin);
     let found = run(Scenario::OneJoins, turns, SEEDS[0]);
-    assert!(
-        found.struck_by_second[..5]
-            .iter()
-            .any(|share| *share > 0.95)
-    );
-}
-
-#[test]
-fn a_seed_gives_the_same_figures_each_time() {
-    let found = || run(Scenario::OneFails, by_default(), SEEDS[0]);
-    assert_eq!(found(), found());
+    let cold = &found.struck_by_second[..5];
+    assert!(cold.iter().any(|share| *share > 0.95), "{cold:?}");
 }
 
 fn mean(of: &[f64]) -> f64 {

@@ -36,32 +36,32 @@ impl Policy {
 }
 
 /// What calls are given to.
-pub(crate) enum Front {
-    Router(Router<Leaf>),
-    Oracle(Oracle),
+pub(crate) struct Front {
+    servers: Vec<Arc<Simulated>>,
+    /// `None`: the oracle chooses.
+    router: Option<Router<Leaf>>,
+    turn: AtomicUsize,
 }
 
 impl Front {
-    pub(crate) fn new(policy: Policy, servers: &[Arc<Simulated>]) -> Self {
-        match policy {
-            Policy::Strategy(name) => Self::router(name, servers),
-            Policy::Oracle => Self::Oracle(Oracle {
-                servers: servers.to_vec(),
-                turn: AtomicUsize::new(0),
-            }),
-        }
-    }
-
-    fn router(name: StrategyName, servers: &[Arc<Simulated>]) -> Self {
-        let front = Self::Router(Router::new(Arc::new(Pool::new())).with_strategy(name));
-        front.admit(servers, Duration::ZERO);
+    pub(crate) fn new(policy: Policy, servers: Vec<Arc<Simulated>>) -> Self {
+        let router = |name| Router::new(Arc::new(Pool::new())).with_strategy(name);
+        let front = Self {
+            servers,
+            router: match policy {
+                Policy::Strategy(name) => Some(router(name)),
+                Policy::Oracle => None,
+            },
+            turn: AtomicUsize::new(0),
+        };
+        front.admit(Duration::ZERO);
         front
     }
 
     /// Updates the router's servers.
-    pub(crate) fn admit(&self, servers: &[Arc<Simulated>], now: Duration) {
-        if let Self::Router(router) = self {
-            let there = servers.iter().filter(|server| server.is_there(now));
+    pub(crate) fn admit(&self, now: Duration) {
+        if let Some(router) = &self.router {
+            let there = self.servers.iter().filter(|server| server.is_there(now));
             let member =
                 |server: &Arc<Simulated>| Member::new(server.id.clone(), Leaf(server.clone()));
             let set = ReplicaSetId::new(SET).expect("a valid id");
@@ -75,28 +75,16 @@ impl Front {
         call: ToolCall,
         now: Duration,
     ) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
-        match self {
-            Self::Router(router) => Box::pin(router.clone().call(call)),
-            Self::Oracle(oracle) => oracle.choose(&call, now).call(call),
+        if let Some(router) = &self.router {
+            return Box::pin(router.clone().call(call));
         }
-    }
-}
-
-/// See [`Policy::Oracle`].
-pub(crate) struct Oracle {
-    servers: Vec<Arc<Simulated>>,
-    turn: AtomicUsize,
-}
-
-impl Oracle {
-    fn choose(&self, call: &ToolCall, now: Duration) -> Leaf {
-        let work = work_of(call);
+        let work = work_of(&call);
         // another one begins each time, so that equals share
         let turn = self.turn.fetch_add(1, Ordering::Relaxed) % self.servers.len();
         let (before, after) = self.servers.split_at(turn);
         let all = after.iter().chain(before);
         let first = all.min_by_key(|server| server.answers(now, work));
-        Leaf(first.expect("there are servers").clone())
+        Leaf(first.expect("there are servers").clone()).call(call)
     }
 }
 

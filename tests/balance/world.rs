@@ -51,15 +51,6 @@ pub(crate) enum Scenario {
     OneJoins,
 }
 
-/// How a server does at some moment.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Condition {
-    /// Every call fails after a millisecond.
-    Failing,
-    /// It works; calls take this many times as long.
-    Working(f64),
-}
-
 impl Scenario {
     /// Returns `true` if something happens to the server of this number: to one of each ten.
     pub(crate) const fn strikes(self, number: usize) -> bool {
@@ -67,16 +58,17 @@ impl Scenario {
         changes && number % 10 == 7
     }
 
-    /// How a struck server does, so long after it was struck.
-    fn condition(self, since: Duration) -> Condition {
+    /// How many times as long calls take a struck server, so long after it was struck; `None`: each
+    /// fails after a millisecond.
+    fn slower(self, since: Duration) -> Option<f64> {
         match self {
-            Self::OneSlow => Condition::Working(SLOWER),
-            Self::OneFails => Condition::Failing,
+            Self::OneSlow => Some(SLOWER),
+            Self::OneFails => None,
             Self::OneJoins => {
                 let cold = 1.0 - (since.as_secs_f64() / COLD_FOR.as_secs_f64()).min(1.0);
-                Condition::Working(1.0 + (COLD - 1.0) * cold)
+                Some(1.0 + (COLD - 1.0) * cold)
             }
-            _ => Condition::Working(1.0),
+            _ => Some(1.0),
         }
     }
 
@@ -102,7 +94,7 @@ impl Scenario {
 /// One server: this many workers and one queue. A call that its caller gave up is worked on like
 /// any other, because the server is not notified.
 pub(crate) struct Simulated {
-    pub(crate) number: usize,
+    number: usize,
     pub(crate) id: ServerId,
     scenario: Scenario,
     turn: Duration,
@@ -133,10 +125,10 @@ impl Simulated {
         (0..size.servers).map(server).collect()
     }
 
-    pub(crate) fn condition(&self, at: Duration) -> Condition {
+    fn slower(&self, at: Duration) -> Option<f64> {
         match at.checked_sub(self.turn) {
-            Some(since) if self.scenario.strikes(self.number) => self.scenario.condition(since),
-            _ => Condition::Working(1.0),
+            Some(since) if self.scenario.strikes(self.number) => self.scenario.slower(since),
+            _ => Some(1.0),
         }
     }
 
@@ -149,8 +141,8 @@ impl Simulated {
     /// When it would have answered a call that takes so much work: never, if it would fail.
     pub(crate) fn answers(&self, now: Duration, work: Duration) -> Duration {
         let begin = self.queue.lock().begins(now);
-        match self.condition(now) {
-            Condition::Working(slower) if self.is_there(now) => begin + work.mul_f64(slower),
+        match self.slower(now) {
+            Some(slower) if self.is_there(now) => begin + work.mul_f64(slower),
             _ => Duration::MAX,
         }
     }
@@ -160,17 +152,12 @@ impl Simulated {
         let now = self.epoch.elapsed();
         let struck = self.scenario.strikes(self.number);
         self.tally.lock().arrived(struck, now);
-        if self.condition(now) == Condition::Failing {
+        if self.slower(now).is_none() {
             let (kind, delivery) = (ErrorKind::ServerFault, Delivery::Answered);
             return (now + FAILS_IN, Err(ToolError::new(kind, delivery, "500")));
         }
-        let end = self
-            .queue
-            .lock()
-            .push(now, |begin| match self.condition(begin) {
-                Condition::Working(slower) => work_of(call).mul_f64(slower),
-                Condition::Failing => work_of(call),
-            });
+        let work = |begin| work_of(call).mul_f64(self.slower(begin).unwrap_or(1.0));
+        let end = self.queue.lock().push(now, work);
         let limit = now + call.plan().limits.attempt_timeout;
         if end > limit {
             let late = ToolError::new(ErrorKind::Timeout, Delivery::Unknown, "no answer");

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use callward::core::{Delivery, ErrorKind};
 
-use crate::{DELIVERIES, root, walk};
+use crate::sources::{root, sources};
+use crate::{DELIVERIES, words};
 
 /// What makes failures of calls on their way through the runtime.
 const FOLDERS: &[&str] = &[
@@ -41,14 +42,11 @@ const TURNED: (&str, ErrorKind, Delivery) = (
 /// Where a failure is given the delivery of the whole call, once it was attempted more than once.
 const OF_ALL_ATTEMPTS: &str = "crates/retry/src/attempts.rs";
 
-/// A failure that is made somewhere.
-type Made = (ErrorKind, Delivery);
-
 /// Every failure that any place makes.
-pub(crate) fn made() -> Vec<Made> {
+pub(crate) fn made() -> Vec<(ErrorKind, Delivery)> {
     let mut made = vec![(TURNED.1, TURNED.2)];
     let (mut turned, mut moved) = (BTreeSet::new(), BTreeSet::new());
-    for (path, text) in sources() {
+    for (path, text) in code() {
         for place in text.match_indices("ToolError::new(").map(|(at, _)| at) {
             made.extend(made_at(&path, &text, place));
         }
@@ -65,11 +63,13 @@ pub(crate) fn made() -> Vec<Made> {
 }
 
 /// The code of each file as it runs: without comments, and without tests.
-fn sources() -> Vec<(String, String)> {
+fn code() -> Vec<(String, String)> {
+    let all = FOLDERS
+        .iter()
+        .flat_map(|folder| sources(&root().join(folder), "rs").unwrap());
     let mut found = Vec::new();
-    for file in FOLDERS.iter().flat_map(|folder| walk(folder)) {
+    for (file, text) in all {
         let path = file.strip_prefix(root()).unwrap().to_str().unwrap();
-        let text = std::fs::read_to_string(&file).unwrap();
         let is_test = path.ends_with("tests.rs") || path.contains("/tests/");
         if is_test || OUTSIDE.iter().any(|folder| path.starts_with(folder)) {
             continue;
@@ -84,7 +84,7 @@ fn sources() -> Vec<(String, String)> {
 
 /// What is made at one place: where a name stands for the kind, all kinds that its function names
 /// before.
-fn made_at(path: &str, text: &str, place: usize) -> Vec<Made> {
+fn made_at(path: &str, text: &str, place: usize) -> Vec<(ErrorKind, Delivery)> {
     let (before, call) = text.split_at(place);
     let (_, arguments) = call.split_once('(').unwrap();
     let mut arguments = arguments.split(',').map(str::trim);
@@ -98,30 +98,11 @@ fn made_at(path: &str, text: &str, place: usize) -> Vec<Made> {
         "kind" => function,
         literal => literal,
     };
-    let kinds: Vec<_> = ErrorKind::ALL
+    let named: BTreeSet<_> = words(named, "ErrorKind::").collect();
+    let kinds = ErrorKind::ALL
         .iter()
-        .filter(|known| {
-            let word = format!("ErrorKind::{known:?}");
-            named.match_indices(&word).any(|(at, _)| {
-                let next = named[at + word.len()..].chars().next();
-                !next.is_some_and(char::is_alphanumeric)
-            })
-        })
-        .collect();
-    assert!(!kinds.is_empty(), "{path}: what kind is `{kind}`?");
-    kinds.into_iter().map(|kind| (*kind, delivery)).collect()
-}
-
-#[test]
-fn a_place_is_read_with_all_kinds_that_a_name_stands_for() {
-    let text = "fn other() { ErrorKind::Internal }\n\
-        fn at(status: u16) {\n let kind = match status {\n 408 => ErrorKind::Timeout,\n\
-        _ => ErrorKind::Protocol,\n };\n ToolError::new(\n kind,\n Delivery::Answered,\n \"x\") }";
-    let place = text.find("ToolError::new(").unwrap();
-    let named = [ErrorKind::Protocol, ErrorKind::Timeout];
-    let named = named.map(|kind| (kind, Delivery::Answered)).to_vec();
-    assert_eq!(made_at("x", text, place), named);
-    let stated = "ToolError::new(ErrorKind::UnknownTool, Delivery::NotSent, text)";
-    let made = vec![(ErrorKind::UnknownTool, Delivery::NotSent)];
-    assert_eq!(made_at("x", stated, 0), made);
+        .filter(|known| named.contains(&format!("ErrorKind::{known:?}")));
+    let made: Vec<_> = kinds.map(|kind| (*kind, delivery)).collect();
+    assert!(!made.is_empty(), "{path}: what kind is `{kind}`?");
+    made
 }

@@ -3,11 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
 mod deliveries;
+#[path = "../workspace/sources.rs"]
+mod sources;
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use axum::http::StatusCode;
 use callward::ToolError;
 use callward::core::{Delivery, ErrorKind, RetryRule};
 use callward::retry::{RetryDecision, classify};
@@ -15,9 +17,7 @@ use callward::telemetry::names;
 use callward::telemetry::names::metric::{self, label};
 use callward_testkit::page::{holds, table};
 
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
+use crate::sources::{root, sources};
 
 fn source(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap()
@@ -197,23 +197,6 @@ fn each_metric_has_labels_that_are_known() {
     }
 }
 
-/// The sources below a folder.
-fn walk(folder: &str) -> Vec<PathBuf> {
-    let mut folders = vec![root().join(folder)];
-    let mut files = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|end| end == "rs") {
-                files.push(path);
-            }
-        }
-    }
-    files
-}
-
 /// Returns every word of the text that begins so.
 fn words<'a>(text: &'a str, begins: &'a str) -> impl Iterator<Item = String> + 'a {
     let is_of_word = |c: char| c.is_ascii_alphanumeric() || "./_".contains(c);
@@ -225,25 +208,29 @@ fn words<'a>(text: &'a str, begins: &'a str) -> impl Iterator<Item = String> + '
     })
 }
 
+/// The words that begin so, in the lines with all these parts of the code below some folders.
+fn used(folders: &[&str], begins: &str, parts: &[&str]) -> BTreeSet<String> {
+    let mut used = BTreeSet::new();
+    for (_, text) in folders
+        .iter()
+        .flat_map(|folder| sources(&root().join(folder), "rs").unwrap())
+    {
+        let code = text.split("#[cfg(test)]").next().unwrap().lines();
+        let lines = code.filter(|line| parts.iter().all(|part| line.contains(part)));
+        used.extend(lines.flat_map(|line| words(line, begins)));
+    }
+    used
+}
+
 #[test]
 fn each_key_of_meta_is_on_the_page_and_no_other() {
-    let mut used = BTreeSet::new();
-    for folder in [
+    let folders = [
         "src",
         "crates/core/src",
         "crates/mcp/src",
         "crates/gateway/src",
-    ] {
-        for file in walk(folder) {
-            let text = std::fs::read_to_string(file).unwrap();
-            let lines = text
-                .lines()
-                .filter(|line| line.contains("const ") && line.contains("&str"));
-            for line in lines {
-                used.extend(words(line, "io.callward/"));
-            }
-        }
-    }
+    ];
+    let used = used(&folders, "io.callward/", &["const ", "&str"]);
     let page = source("docs/behavior.md");
     let said: BTreeSet<_> = words(&page, "io.callward/").collect();
     assert_eq!(said, used);
@@ -251,31 +238,27 @@ fn each_key_of_meta_is_on_the_page_and_no_other() {
 
 #[test]
 fn each_http_status_is_on_the_page_and_no_other() {
-    let mut used = BTreeSet::new();
-    for folder in ["crates/mcp/src/server", "crates/gateway/src"] {
-        for file in walk(folder) {
-            let text = std::fs::read_to_string(&file).unwrap();
-            let text = text.split("#[cfg(test)]").next().unwrap();
-            used.extend(words(text, "StatusCode::").filter_map(|name| number(&name)));
-        }
-    }
     let page = source("docs/behavior.md");
     let (_, section) = page.split_once("### HTTP\n").unwrap();
-    let section = section.split("\n## ").next().unwrap();
-    let section = section.split("\n### ").next().unwrap();
+    let section = section.split("\n##").next().unwrap();
     let rows = section
         .lines()
         .filter_map(|line| line.strip_prefix("| ")?.split(' ').next());
-    let said: BTreeSet<u16> = rows.filter_map(|status| status.parse().ok()).collect();
+    let constant = |status| {
+        let reason = StatusCode::from_u16(status).unwrap().canonical_reason();
+        let name = reason.unwrap().replace([' ', '-'], "_").to_uppercase();
+        format!("StatusCode::{name}")
+    };
+    let said: BTreeSet<_> = rows
+        .filter_map(|row| row.parse().ok())
+        .map(constant)
+        .collect();
+    let mut used = used(
+        &["crates/mcp/src/server", "crates/gateway/src"],
+        "StatusCode::",
+        &[],
+    );
+    // constants, and no functions
+    used.retain(|name| !name["StatusCode::".len()..].contains(char::is_lowercase));
     assert_eq!(said, used);
-}
-
-fn number(constant: &str) -> Option<u16> {
-    let name = constant.strip_prefix("StatusCode::")?.replace('_', " ");
-    (100..600).find(|status| {
-        let reason = axum::http::StatusCode::from_u16(*status)
-            .unwrap()
-            .canonical_reason();
-        reason.is_some_and(|reason| reason.eq_ignore_ascii_case(&name))
-    })
 }

@@ -113,10 +113,3 @@ fn repeating_whatever_failed_is_told_apart() {
     let once = once();
     assert!(once.answered_at_last > 0.999, "{once:?}");
 }
-
-#[test]
-fn a_seed_gives_the_same_figures_each_time() {
-    let again = figures(Policy::Ours, Outage::Partial);
-    let as_json = |found| serde_json::to_string(found).expect("plain figures");
-    assert_eq!(as_json(&again), as_json(ours(Outage::Partial)));
-}

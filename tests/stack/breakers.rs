@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use callward::breaker::{BreakerState, Subject};
 use callward::core::ServerEvent;
-use callward::{ErrorKind, Stack, ToolCall, ToolName, ToolOutput, ToolServer};
-use callward_testkit::{MockService, Ping};
+use callward::{ErrorKind, Stack, StackBuilder, ToolCall, ToolName, ToolOutput, ToolServer};
+use callward_testkit::{MockServer, MockService, Ping};
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use serde_json::json;
@@ -28,27 +28,22 @@ impl Site {
         let is_there = Arc::new(AtomicBool::new(is_there));
         let [lists, answers] = [(); 2].map(|()| {
             let is_there = is_there.clone();
-            move || is_there.load(Ordering::SeqCst)
+            move || {
+                is_there
+                    .load(Ordering::SeqCst)
+                    .then_some(())
+                    .ok_or_else(refused)
+            }
         });
         let service = MockService::new(move |_, _| {
-            let answer = answers().then(|| ToolOutput::text("fine"));
-            std::future::ready(answer.ok_or_else(refused))
+            std::future::ready(answers().map(|()| ToolOutput::text("fine")))
         });
-        let listed = move || {
-            if lists() {
-                some_tools()
-            } else {
-                Err(refused())
-            }
-        };
-        let server = Lister::new(&service, move |_, _| Some(listed()));
-        let site = Self {
-            server,
+        let listed = move |_: &MockServer, _| Some(lists().and_then(|()| some_tools()));
+        Self {
+            server: Lister::new(&service, listed),
             service,
             is_there,
-        };
-        site.set(site.is_there.load(Ordering::SeqCst));
-        site
+        }
     }
 
     fn set(&self, is_there: bool) {
@@ -64,10 +59,8 @@ impl Site {
 
 fn state(stack: &Stack, subject: &Subject) -> BreakerState {
     let all = stack.breakers();
-    all.iter()
-        .find(|one| one.subject == *subject)
-        .unwrap()
-        .state
+    let found = all.iter().find(|one| one.subject == *subject);
+    found.unwrap().state
 }
 
 #[tokio::test(start_paused = true)]
@@ -104,15 +97,15 @@ async fn a_server_that_does_not_list_is_asked_when_its_breaker_allows() {
 
 #[tokio::test(start_paused = true)]
 async fn a_listing_that_hangs_is_given_up_and_says_after_how_long() {
-    for (timeout, secs) in [(None, 60), (Some(7), 7), (Some(1), 5)] {
+    for (timeout, secs) in [
+        (StackBuilder::LISTING_TIMEOUT.as_secs(), 60),
+        (7, 7),
+        (1, 5),
+    ] {
         let server = Lister::new(&MockService::counting(), |_, _| None);
-        let mut builder = Stack::builder();
-        if let Some(secs) = timeout {
-            builder = builder.listing_timeout(Duration::from_secs(secs));
-        }
-        let stack = server
-            .start(builder.startup_timeout(Duration::from_secs(1)))
-            .await;
+        let [timeout, soon] = [timeout, 1].map(Duration::from_secs);
+        let builder = Stack::builder().listing_timeout(timeout);
+        let stack = server.start(builder.startup_timeout(soon)).await;
         sleep(Duration::from_secs(secs)).await;
         let error = stack.servers()[0].last_error.clone().unwrap();
         has(error, &[&format!("within {secs} s"), "never below 5 s"]);
@@ -151,11 +144,11 @@ async fn a_call_waiting_for_a_breaker_is_answered_when_the_server_is_back() {
     let site = Site::new(true);
     let stack = site.start().await;
     site.set(false);
-    for number in 0..5 {
-        let call = stack.prepare(&format!("s.add_{number}"), "{}").unwrap();
-        let deadline = Instant::now() + Duration::from_millis(1);
-        let outcome = stack.run(call.with_deadline(deadline.into_std())).await;
-        outcome.unwrap_err();
+    let server = stack
+        .breaker_set()
+        .circuit(site.server.id(), Subject::Server);
+    for _ in 0..5 {
+        server.clone().admit().unwrap().fail(&"down");
     }
     assert_eq!(state(&stack, &Subject::Server), BreakerState::Open);
     let began = Instant::now();

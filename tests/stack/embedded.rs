@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use callward::{CacheStatus, Delivery, ErrorKind, Json, Stack, ToolServer, ToolSpec, Tools};
+use callward::{CacheStatus, Delivery, ErrorKind, Json, Stack, ToolSpec, Tools};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tower::{Service, ServiceExt};
@@ -38,11 +38,7 @@ async fn orders() -> (Stack, Arc<AtomicUsize>) {
             async move { Ok::<_, String>(run.to_string()) }
         })
         .unwrap();
-    (stack(tools).await, runs)
-}
-
-async fn stack(tools: Tools) -> Stack {
-    Stack::builder().server(tools).build().await.unwrap()
+    (Stack::builder().server(tools).build().await.unwrap(), runs)
 }
 
 #[tokio::test(start_paused = true)]
@@ -84,23 +80,6 @@ async fn arguments_that_do_not_fit_and_unknown_tools_are_the_callers_fault() {
     assert_eq!((error.kind(), error.delivery()), expected);
     has(error, &["orders__get_order"]);
     assert_eq!(runs.load(Ordering::SeqCst), 0);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_tool_that_is_replaced_in_a_clone_runs_anew_there_and_as_before_here() {
-    let saying = |tools: Tools, word: &'static str| {
-        let say = move |_: Value| std::future::ready(Ok::<_, String>(word));
-        tools.tool(ToolSpec::new("say"), say).unwrap()
-    };
-    let before = saying(Tools::new("words").unwrap(), "before");
-    let call = stack(before.clone()).await.prepare("words.say", "{}");
-    let call = call.unwrap();
-    let said = async |tools: &Tools| tools.call(call.clone()).await.unwrap().to_text();
-    assert_eq!(said(&before).await, "before");
-    // what ran a moment ago is not what is found again
-    let after = saying(before.clone(), "after");
-    assert_eq!(said(&after).await, "after");
-    assert_eq!(said(&before).await, "before");
 }
 
 #[tokio::test(start_paused = true)]

@@ -44,11 +44,11 @@ async fn servers_of(stack: &Stack, session: u32) -> HashSet<String> {
     let mut asked = HashSet::new();
     for tool in ["set.read", "set.write", "set.write"] {
         let record = Arc::new(CallRecord::new());
-        let call = stack.prepare(tool, "{}").unwrap();
-        let call = call
-            .with_caller(caller(session))
-            .with_record(record.clone());
-        stack.run(call).await.unwrap();
+        let call = stack
+            .prepare(tool, "{}")
+            .unwrap()
+            .with_caller(caller(session));
+        stack.run(call.with_record(record.clone())).await.unwrap();
         asked.extend(record.facts().server.map(|(server, _)| server.to_string()));
     }
     asked

@@ -1,6 +1,4 @@
-//! Safe calls under faults of the way to the servers: they get through where repeats are not
-//! limited, and where they are, no more is sent than the budget pays for, and what it refuses says
-//! so.
+//! Safe calls under faults of the way to the servers get through where repeats are not limited.
 
 use std::time::Duration;
 
@@ -93,7 +91,7 @@ fn opened(seed: u64) -> RetryConfig {
 /// failures in a row, so here they are open most of the time: a call gets through because it waits
 /// for a probe.
 fn breakers() -> [(BreakerConfig, BreakerConfig); 2] {
-    // where three in ten of all calls fail, a share of failures is a sign, and three in a row is not
+    // where three in ten of all calls fail, three failures in a row are no sign of anything
     let mut patient = BreakerConfig::default();
     (patient.failures, patient.failure_rate) = (0, Some(0.5));
     patient.min_calls = 100;
@@ -122,31 +120,5 @@ fn safe_calls_get_through_where_repeats_are_not_limited() {
         let failures = run(seed, 100, |stack| stack.retry(retry)).failures;
         let (failed, first) = (failures.len() as u64, failures.first());
         assert!(failed * 100 <= CALLS, "seed {seed}: {failed}, {first:?}");
-    }
-}
-
-#[test]
-fn the_default_budget_bounds_retries_and_a_refusal_names_it() {
-    for seed in SEEDS {
-        let retry = seeded(seed);
-        let [blind, default] = breakers().map(|(tool, server)| {
-            let Outcome { failures, tried } = run(seed, 300, |stack| {
-                stack.retry(retry).breaker(tool).server_breaker(server)
-            });
-            // each call pays a fifth of a repeat, and three were there before any call
-            assert!(tried * 10 <= CALLS * 12 + 30, "seed {seed}: {tried}");
-            let says = |error: &ToolError, why: &str| error.to_string().contains(why);
-            for error in &failures {
-                let last = error.attempts >= retry.max_attempts;
-                let known = last || says(error, "budget") || says(error, "deadline");
-                assert!(known, "seed {seed}: {error}");
-            }
-            let refused = failures.iter().any(|error| says(error, "budget"));
-            assert!(refused, "seed {seed}: nothing was refused");
-            CALLS - failures.len() as u64
-        });
-        // breakers that open make it hardly worse
-        let is_close = default * 20 >= blind * 19;
-        assert!(is_close, "seed {seed}: {default}, not {blind}");
     }
 }

@@ -65,34 +65,6 @@ async fn the_server_that_was_added_first_chooses_its_names_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_listing_that_fails_is_tried_again_and_a_changed_list_is_followed() {
-    let server = MockServer::new("s", vec![], MockService::counting());
-    server.set_tools(Err(refused()));
-    let builder = Stack::builder().server(Server::shared(server.clone()));
-    let stack = up(builder, &[&server]).await;
-    let mut changes = stack.changes();
-    server.set_tools(Ok(vec![read("get_a")]));
-    changes.next().await.unwrap();
-    let first = stack.call("s.get_a", json!({})).await.unwrap();
-    let before = stack.catalogue().generation();
-
-    // a changed definition never serves the results of the old one
-    let mut changed = read("get_a");
-    changed["description"] = "now in euros".into();
-    for tools in [vec![changed], vec![read("get_b")]] {
-        let goes = tools[0]["name"] == "get_b";
-        server.set_tools(Ok(tools));
-        server.emit(&ServerEvent::ToolsChanged);
-        changes.next().await.unwrap();
-        let answer = stack.call("s.get_a", json!({})).await;
-        assert_eq!(answer.is_err(), goes);
-        assert!(answer.is_err() || answer.unwrap() != first);
-    }
-    assert!(stack.catalogue().generation() > before);
-    stack.call("s.get_b", json!({})).await.unwrap();
-}
-
-#[tokio::test(start_paused = true)]
 async fn an_endless_call_deadline_is_none() {
     let builder = Stack::builder()
         .call_deadline(Duration::MAX)

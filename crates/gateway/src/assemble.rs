@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use callward::cache::ToolScopes;
 use callward::core::{InvalidValue, PeerObserver};
-use callward::limit::{TOOL_TIMEOUT_VAR, parse_tool_timeout};
+use callward::limit::{ConcurrencyLimitLayer, TOOL_TIMEOUT_VAR, parse_tool_timeout};
 use callward::{Annotations, LimitsConfig, Server, Stack, StackBuilder, Startup};
 use callward_mcp::client::{CommandSpec, HttpSpec, Target, Upstream, UpstreamOptions};
 
@@ -211,12 +211,11 @@ fn server_of(config: &ServerConfig, upstream: Upstream) -> Server {
         .prefix(config.prefix.as_deref())
         .state(table.state.clone())
         .defaults(table.annotations.clone())
-        .cost_factor(table.cost_factor)
-        .max_concurrent(table.max_concurrent)
-        .max_waiting(table.max_waiting)
-        .shed(table.shed);
-    let per_tool = table.max_concurrent_per_tool;
-    let server = with(server, per_tool, Server::max_concurrent_per_tool);
+        .cost_factor(table.cost_factor);
+    let mut limit = ConcurrencyLimitLayer::new(table.max_concurrent);
+    limit.max_waiting = table.max_waiting;
+    limit.shed = table.shed;
+    limit.per_tool = table.max_concurrent_per_tool;
     let server = with(server, table.calls_per_minute, Server::calls_per_minute);
     let server = with(server, caching(table.ttl, table.cache), Server::caching);
     let server = with(server, table.zone.as_ref(), Server::zone);
@@ -242,11 +241,11 @@ fn server_of(config: &ServerConfig, upstream: Upstream) -> Server {
         server = with(server, said.verify_with.clone(), |server, reader| {
             server.verify_with(tool.clone(), reader)
         });
-        server = with(server, said.max_concurrent, |server, permits| {
-            server.max_concurrent_of(tool.clone(), permits.get())
-        });
+        if let Some(permits) = said.max_concurrent {
+            limit.tools.insert(tool.clone(), permits.get());
+        }
     }
-    server
+    server.concurrency(limit)
 }
 
 fn endpoint(

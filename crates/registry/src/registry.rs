@@ -78,10 +78,14 @@ impl Registry {
         self.state.lock().set(set).options = Arc::new(options);
     }
 
-    /// Sets the options of a set, and reads the lists of its servers again.
+    /// Sets the options of a set, and reads the lists of its servers again if they are others.
     pub fn change_options(&self, set: &ReplicaSetId, options: SetOptions) -> Changes {
         let mut state = self.state.lock();
         let entry = state.set(set.clone());
+        if *entry.options == options || entry.servers.is_empty() {
+            entry.options = Arc::new(options);
+            return Changes::default();
+        }
         entry.options = Arc::new(options);
         for (server, listing) in &mut entry.servers {
             let definitions = std::mem::take(&mut listing.definitions);

@@ -21,14 +21,11 @@ pub(crate) async fn stack_with(
     services: &[(&str, MockService)],
     with: impl Fn(Server) -> Server,
 ) -> Stack {
-    let tools = || {
-        let rare = json!({"readOnlyHint": true, "rateLimitHint": 12});
-        vec![read("read"), tool("rare", rare), write("add"), wipe("drop")]
-    };
-    let servers: Vec<_> = services
-        .iter()
-        .map(|(id, service)| MockServer::new(id, tools(), service.clone()))
-        .collect();
+    let rare = json!({"readOnlyHint": true, "rateLimitHint": 12});
+    let tools = vec![read("read"), tool("rare", rare), write("add"), wipe("drop")];
+    let server =
+        |(id, service): &(&str, MockService)| MockServer::new(id, tools.clone(), service.clone());
+    let servers: Vec<_> = services.iter().map(server).collect();
     in_set(builder, &servers, |_, server| with(server)).await
 }
 

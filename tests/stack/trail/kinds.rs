@@ -163,7 +163,7 @@ async fn each_kind_of_call_says_what_happened_to_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_limit_that_refuses_or_holds_up_is_told() {
+async fn a_limit_that_refuses_or_holds_up_is_a_step() {
     let mut strict = LimitsConfig::default();
     strict.rate.max_wait = Duration::ZERO;
     let slow = MockService::new(|_, n| async move {
@@ -171,7 +171,7 @@ async fn a_limit_that_refuses_or_holds_up_is_told() {
         Ok(ToolOutput::text(n.to_string()))
     });
     let rate = "12 calls a minute for set::rare";
-    for (limits, tool, told, reason, waited) in [
+    for (limits, tool, expected, reason, waited) in [
         (strict, "rare", "limit#1:refused", rate, 0..=0),
         (
             LimitsConfig::default(),
@@ -188,7 +188,7 @@ async fn a_limit_that_refuses_or_holds_up_is_told() {
         let stack = stack_with(builder, &[("a", slow.clone())], one).await;
         let calls = join_all((0..3).map(|_| run(&stack, tool))).await;
         let third = &calls[2];
-        assert!(steps(third).iter().any(|step| step == told), "{third}");
+        assert!(steps(third).iter().any(|step| step == expected), "{third}");
         let limit = third.first(Stage::Limit).unwrap();
         assert!(limit.reason.contains(reason), "{third}");
         assert!(waited.contains(&limit.waited.unwrap().as_secs()), "{third}");

@@ -73,8 +73,8 @@ async fn a_hedge_that_answers_first_is_reported_and_no_write_has_one() {
         }
         let trail = run(&stack, tool).await;
         let steps = steps(&trail).join(" ").replace("@a", "").replace("@b", "");
-        let told = "hedge#1:sent attempt#1+:answered hedge#1:won attempt#1:cancelled";
-        assert_eq!(steps.contains(told), is_hedged, "{trail}");
+        let step = "hedge#1:sent attempt#1+:answered hedge#1:won attempt#1:cancelled";
+        assert_eq!(steps.contains(step), is_hedged, "{trail}");
         let stats = stack.hedge_stats();
         let count = u64::from(is_hedged);
         assert_eq!((stats.sent, stats.won), (count, count));

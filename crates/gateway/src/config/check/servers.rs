@@ -211,7 +211,7 @@ impl Faults<'_, '_> {
             for (tool, said) in &server.table.tools {
                 for (key, list) in [("reads", &said.reads), ("writes", &said.writes)] {
                     for (number, scope) in (1_usize..).zip(list.iter().flatten()) {
-                        let Some(set) = scope.set().filter(|set| !sets.contains(set)) else {
+                        let Some(set) = scope.set.as_ref().filter(|set| !sets.contains(set)) else {
                             continue;
                         };
                         let known = sets.iter().map(|set| set.as_str());

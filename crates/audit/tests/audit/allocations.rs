@@ -1,19 +1,20 @@
 //! What leaves no record allocates nothing.
 
-use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use callward_audit::{AuditConfig, AuditLayer, AuditLog};
-use callward_core::ToolOutput;
-use callward_testkit::{at_once, call, tool};
+use callward_audit::AuditLayer;
+use callward_core::{SecurityLevel, ToolOutput};
+use callward_testkit::{at_once, call};
 use serde_json::json;
 use tower::{Layer, Service};
 
+use crate::bed::{Bed, leveled, pay};
+
 #[tokio::test]
 async fn a_call_without_a_record_allocates_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let log = AuditLog::open(&AuditConfig::new(folder.path().join("a.jsonl"))).unwrap();
+    let bed = Bed::new();
+    let log = bed.open();
     let mut service = AuditLayer::new(log.clone()).layer(at_once(ToolOutput::text("done")));
     let mut allocates = |asked| {
         allocation_counter::measure(|| {
@@ -22,12 +23,9 @@ async fn a_call_without_a_record_allocates_nothing() {
         })
         .count_total
     };
-    let public = tool("see").build();
+    let public = leveled("see", SecurityLevel::Public);
     assert_eq!(allocates(call(&public, json!({}))), 0);
-    let recorded = tool("pay")
-        .hint(|hints| hints.audit_required = Some(true))
-        .build();
-    let count = allocates(call(&recorded, json!({})));
+    let count = allocates(pay(json!({})));
     assert!((1..=8).contains(&count), "{count}");
     log.close().await;
 }
