@@ -6,15 +6,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use axum::serve::ListenerExt;
-use callward::registry::Catalogue;
 use serde_json::json;
 use tokio::net::TcpListener;
 
 use crate::args::Serve;
 use crate::assemble::{self, Environment, Running};
 use crate::commands::check::check;
-use crate::commands::run;
-use crate::commands::tools::table;
+use crate::commands::{run, tools};
 use crate::config::{AdminAddress, Config, Servers, exposed};
 use crate::error::{AppError, Outcome};
 use crate::kept_names::NameFile;
@@ -64,7 +62,7 @@ pub(crate) async fn run(mut args: Serve, state: Option<&StateDir>, log: &Log) ->
     let exporter = telemetry::exporter(&config.telemetry)?;
     log.start(exporter.as_ref());
     // bound before any server starts: a taken port is said at once, and clients may wait here
-    let listeners = Listeners::bind(&config).await?;
+    let listeners = bind(&config).await?;
     let telemetry = Telemetry::exporting(exporter)?;
     let recorder = Recorder::open(&args.recording)?;
     let running = start(&args, &config, &telemetry)?;
@@ -114,48 +112,28 @@ pub(crate) struct Manner {
     pub(crate) is_wrapped: bool,
 }
 
-impl Manner {
-    /// Returns the next command to try.
-    fn next(&self, tools: &Catalogue) -> String {
-        match tools.entries().first() {
-            _ if self.file.is_none() && !self.is_wrapped => {
-                "callward call orders__get_order '{\"order_id\": 1}'".into()
-            }
-            Some(first) => format!("callward explain {}", first.client_name()),
-            None => "callward tools".into(),
-        }
-    }
-}
+/// The bound listeners of a gateway: for clients, and for operators.
+pub(crate) type Listeners = (TcpListener, admin::Listener);
 
-/// The bound listeners of a gateway.
-pub(crate) struct Listeners {
-    public: TcpListener,
-    admin: admin::Listener,
-}
-
-impl Listeners {
-    /// Binds both.
-    ///
-    /// # Errors
-    ///
-    /// [`AppError`] if an address is taken, or not ours.
-    pub(crate) async fn bind(config: &Config) -> Result<Self, AppError> {
-        Ok(Self {
-            public: http::bind(config.http.listen, "--http or `http.listen`").await?,
-            admin: admin::Listener::bind(config.admin.listen.as_ref()).await?,
-        })
-    }
+/// Binds both.
+///
+/// # Errors
+///
+/// [`AppError`] if an address is taken, or not ours.
+pub(crate) async fn bind(config: &Config) -> Result<Listeners, AppError> {
+    let public = http::bind(config.http.listen, "--http or `http.listen`").await?;
+    let admin = admin::Listener::bind(config.admin.listen.as_ref()).await?;
+    Ok((public, admin))
 }
 
 /// Serves over HTTP until a signal comes, then ends the servers behind it.
 pub(crate) async fn serve(
     runtime: Arc<Runtime>,
-    listeners: Listeners,
+    (public, admin): Listeners,
     mut manner: Manner,
     config: &Config,
     state: Option<&StateDir>,
 ) -> Outcome {
-    let Listeners { public, admin } = listeners;
     let url = format!("http://{}/mcp", http::bound(&public)?);
     let admin_address = admin.address()?;
     let registration = register(state, &url, &admin_address, &manner);
@@ -184,9 +162,18 @@ pub(crate) async fn serve(
             return error;
         }
         if !manner.json && !manner.is_wrapped {
-            table(&view::tools(stack)).print();
+            tools::show(&view::tools(stack));
         }
-        output::note(format_args!("try:  {}", manner.next(&stack.catalogue())));
+        match stack.catalogue().entries().first() {
+            _ if manner.file.is_none() && !manner.is_wrapped => {
+                output::note("try:  callward call orders__get_order '{\"order_id\": 1}'");
+            }
+            Some(first) => output::note(format_args!(
+                "try:  callward explain {}",
+                first.client_name()
+            )),
+            None => {}
+        }
         match evidence::keep(stack.clone()).await {}
     };
     // at once: a name that is not written may go to another tool after the next start

@@ -9,6 +9,7 @@ use callward::{
 use serde_json::{Map, Value, json};
 
 use super::orders::Orders;
+use crate::error::AppError;
 use crate::table::split;
 
 /// How long the slow report takes, unless the caller says otherwise.
@@ -38,10 +39,7 @@ const TOOLS: [&str; 9] = [
 /// # Errors
 ///
 /// None in practice: names and hints are fixed, and a test lists them.
-pub(crate) fn tools(
-    server: &str,
-    orders: &Arc<Orders>,
-) -> Result<Tools, Box<dyn std::error::Error>> {
+pub(super) fn tools(server: &str, orders: &Arc<Orders>) -> Result<Tools, AppError> {
     let mut tools = Tools::new(server)?;
     for tool in TOOLS {
         let [name, effect, arguments, description] = split(tool);
@@ -63,7 +61,8 @@ pub(crate) fn tools(
                 }
             }
         });
-        tools = tools.service(spec, service)?;
+        let added = tools.service(spec, service);
+        tools = added.map_err(|error| AppError::Usage(error.to_string()))?;
     }
     Ok(tools)
 }
