@@ -110,7 +110,7 @@ impl Stack {
                 _ => {
                     let read = self.while_it_lives(|stack, series| {
                         visit(stack, *read, metric, |value, of| {
-                            series.add(value as f64, of)
+                            series.add(value as f64, of);
                         });
                     });
                     observe_gauge(meter, *metric, read);
