@@ -24,7 +24,7 @@ pub(crate) async fn run(args: Run, state: Option<&StateDir>, log: &Log) -> Outco
     let mut config = from::wrapped(&args)?;
     let program = args.command.first().map_or("the server", String::as_str);
     config.cache.layer.evidence_file = match &args.config {
-        Some(file) => evidence::file_of_config(state, file),
+        Some(file) => state.and_then(|state| state.file_of_config("evidence", file, "jsonl")),
         None => evidence::file_of_command(state, &args.command),
     };
     if let Some(address) = args.http {

@@ -19,7 +19,7 @@ use crate::kept_names::NameFile;
 use crate::log::Log;
 use crate::metrics::Telemetry;
 use crate::record::Recorder;
-use crate::registered::{Gateway, Registration};
+use crate::registered::{self, Gateway, Registration};
 use crate::runtime::Runtime;
 use crate::sample::Embedded;
 use crate::state_dir::StateDir;
@@ -53,7 +53,8 @@ pub(crate) async fn run(mut args: Serve, state: Option<&StateDir>, log: &Log) ->
     shutdown::ignore_hangup()?;
     let stop = shutdown::on_signal()?;
     let file = args.config.as_deref();
-    config.cache.layer.evidence_file = file.and_then(|file| evidence::file_of_config(state, file));
+    let evidence = |file| state?.file_of_config("evidence", file, "jsonl");
+    config.cache.layer.evidence_file = file.and_then(evidence);
     let names = file.and_then(|file| NameFile::of_config(state, file));
     let sets = config.servers.iter().map(|server| server.set.clone());
     config.kept_names = names
@@ -143,9 +144,7 @@ pub(crate) async fn serve(
     let routes = http::gateway(runtime.clone(), &config.http)?;
     let operators = admin::routes(runtime.clone());
     let closing = runtime.stop.closing.clone();
-    #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix limits descriptors"))]
     let mut limits = config.http.connections.clone();
-    #[cfg(unix)]
     connections::make_fit(&mut limits);
     let public = public.tap_io(connections::prepare);
     let serving = async move {
@@ -153,6 +152,7 @@ pub(crate) async fn serve(
             connections::serve(public, Some, routes, limits.clone(), closing.clone()),
             admin.serve(operators, limits, closing)
         );
+        Ok(())
     };
     let mut names = manner.names.take();
     let starting = async {
@@ -184,8 +184,10 @@ pub(crate) async fn serve(
         }
     };
     let (servers, stop) = (&runtime.upstreams, &runtime.stop);
+    let (lame_duck, limit) = (config.http.lame_duck, config.http.drain);
+    let serving = shutdown::serve(serving, calls, servers, stop, lame_duck, limit);
     let served = tokio::select! {
-        served = http::serve(serving, calls, servers, &config.http, stop) => served,
+        served = serving => served.map_err(AppError::io("the listener broke")),
         error = starting => Err(error),
         never = naming => match never {},
     };
@@ -233,7 +235,7 @@ fn register(
         public: url.to_owned(),
         config: file.and_then(|file| std::fs::canonicalize(file).ok()),
     };
-    match Registration::new(state?, &gateway) {
+    match registered::register(state?, &gateway) {
         Ok(registration) => Some(registration),
         Err(error) => {
             output::warning(&format_args!(
