@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_long_message_is_read_once_two_others_are_and_up_to_a_short_one_before() {
+    async fn a_third_long_message_is_read_up_to_a_short_one_at_first() {
         const PIECE: usize = 16 * 1024;
         const LONG: usize = 4 * SHORT;
         for is_event in [false, true] {
