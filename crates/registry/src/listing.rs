@@ -24,9 +24,6 @@ pub(crate) struct Listing {
     pub(crate) instances: Instances,
 }
 
-/// How many refusals of a list are logged one by one.
-const LOGGED: usize = 10;
-
 impl Listing {
     /// Reads the list of a server.
     pub(crate) fn read(
@@ -66,12 +63,6 @@ impl Listing {
         }
         listing.definitions = definitions;
         listing.names = Arc::new(names);
-        for Refusal { tool, reason, .. } in listing.refused.iter().take(LOGGED) {
-            tracing::warn!(%server, %tool, reason, "tool refused");
-        }
-        if let Some(more) = listing.refused.len().checked_sub(LOGGED + 1) {
-            tracing::warn!(%server, "{} more tools refused", more + 1);
-        }
         listing
     }
 }

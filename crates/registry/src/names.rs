@@ -1,6 +1,6 @@
 //! The names that clients see. Each stays with the tool that got it first.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use callward_core::{FingerprintKey, ReplicaSetId, Tool, ToolName};
@@ -71,8 +71,6 @@ impl Starts {
 pub(crate) struct NameTable {
     owners: HashMap<Arc<str>, (ReplicaSetId, ToolName)>,
     names: HashMap<ReplicaSetId, HashMap<ToolName, Arc<str>>>,
-    /// Tools without a name that were logged.
-    nameless: HashMap<ReplicaSetId, HashSet<ToolName>>,
     /// Tools that got a spare name since [`take_renamed`](Self::take_renamed).
     renamed: Vec<KeptName>,
 }
@@ -89,8 +87,6 @@ impl NameTable {
         waits: bool,
     ) -> HashMap<ToolName, Arc<str>> {
         let mut assigned = HashMap::with_capacity(tools.len());
-        let logged = self.nameless.remove(set).unwrap_or_default();
-        let mut nameless = HashSet::new();
         for tool in tools {
             let own = client_name(prefix, tool);
             let spare = spare_name(set, tool);
@@ -108,13 +104,6 @@ impl NameTable {
                 !self.owners.contains_key(name.as_str()) && others <= own
             };
             let Some(name) = [&own, &spare].into_iter().find(is_free) else {
-                if !logged.contains(tool.name()) {
-                    tracing::warn!(
-                        %set, tool = %tool.name(), taken = own,
-                        "the name belongs to another tool; this one is not offered"
-                    );
-                }
-                nameless.insert(tool.name().clone());
                 continue;
             };
             let is_renamed = *name != own;
@@ -132,9 +121,6 @@ impl NameTable {
             let names = self.names.entry(set.clone()).or_default();
             names.insert(tool.name().clone(), name.clone());
             assigned.insert(tool.name().clone(), name);
-        }
-        if !nameless.is_empty() {
-            self.nameless.insert(set.clone(), nameless);
         }
         let kept = self.names.get(set).map_or(0, HashMap::len);
         if kept > assigned.len() + MAX_UNLISTED {
@@ -186,7 +172,6 @@ impl NameTable {
 
     /// Frees the names of a removed set.
     pub(crate) fn forget(&mut self, set: &ReplicaSetId) {
-        self.nameless.remove(set);
         for name in self.names.remove(set).unwrap_or_default().values() {
             self.owners.remove(name);
         }

@@ -181,8 +181,10 @@ impl Registry {
         let next = state.catalogue(&last);
         let known: HashSet<_> = last.refused.iter().collect();
         let refused = next.refused.iter().filter(|tool| !known.contains(tool));
+        let refused: Vec<_> = refused.cloned().collect();
+        log(&refused);
         let changes = Changes {
-            refused: refused.cloned().collect(),
+            refused,
             renamed: state.names.take_renamed(),
             named: last
                 .refused
@@ -200,6 +202,26 @@ const MAX_LISTED: usize = 16 << 20;
 
 const WAITS: &str =
     "waits for its name until the servers before its own have listed their tools or failed to";
+
+/// How many refusals of one registration are logged one by one.
+const LOGGED: usize = 10;
+
+/// Logs tools that are refused now and were not before.
+fn log(refused: &[Refusal]) {
+    let refused = refused.iter().filter(|tool| tool.reason != WAITS);
+    let more = refused.clone().skip(LOGGED).count();
+    for Refusal {
+        server,
+        tool,
+        reason,
+    } in refused.take(LOGGED)
+    {
+        tracing::warn!(%server, %tool, reason, "tool refused");
+    }
+    if more > 0 {
+        tracing::warn!("{more} more tools refused");
+    }
+}
 
 /// The names of a set's tools, and whether its other tools get names later.
 type Assigned = (HashMap<ToolName, Arc<str>>, bool);
@@ -285,7 +307,7 @@ impl State {
                     .insert(server.clone(), listing.names.clone());
                 catalogue.refused.extend(listing.refused.iter().cloned());
             }
-            catalogue.refused.extend(entry.unlisted(&last.refused));
+            catalogue.refused.extend(entry.unlisted());
         }
         catalogue.index(|alias, tool| self.names.is_alias(alias, tool, &starts));
         catalogue

@@ -73,9 +73,9 @@ impl Set {
         self.tools.iter().map(|tool| size_of(tool)).sum()
     }
 
-    /// Returns configured tools that no server lists, and logs new ones: a misspelt name would
-    /// leave a tool without its hints.
-    pub(crate) fn unlisted(&self, known: &[Refusal]) -> Vec<Refusal> {
+    /// Returns configured tools that no server lists: a misspelt name would leave a tool without its
+    /// hints.
+    pub(crate) fn unlisted(&self) -> Vec<Refusal> {
         let Some((server, _)) = self.servers.first() else {
             return Vec::new();
         };
@@ -94,13 +94,7 @@ impl Set {
             .collect();
         unlisted.sort_unstable();
         unlisted.dedup();
-        let refusal = |tool: &ToolName| {
-            let refusal = Refusal::new(server, tool, UNLISTED);
-            if !known.contains(&refusal) {
-                tracing::warn!(%server, %tool, reason = UNLISTED, "tool not found");
-            }
-            refusal
-        };
+        let refusal = |tool| Refusal::new(server, tool, UNLISTED);
         unlisted.into_iter().map(refusal).collect()
     }
 }

@@ -6,9 +6,8 @@ use std::hash::{BuildHasher, RandomState};
 use callward_core::{FingerprintKey, ToolCall};
 use serde::{Serialize, Serializer};
 
-use super::argument::Argument;
 use super::rendezvous::fold;
-use super::{AffinityConfig, AffinityKey, WithoutSession};
+use super::{AffinityConfig, AffinityKey, WithoutSession, argument};
 
 /// A key in events: eight hexadecimal digits that reveal no session, user or argument.
 ///
@@ -50,7 +49,7 @@ pub(crate) enum Key<'a> {
         session: &'a str,
     },
     User(&'a str),
-    Argument(Argument<'a>),
+    Argument(u128),
 }
 
 impl Keys {
@@ -81,7 +80,7 @@ impl Keys {
             AffinityKey::User => Some(Key::User(principal)),
             AffinityKey::Argument(path) => path
                 .find(call.arguments())
-                .and_then(Argument::read)
+                .and_then(argument::digest)
                 .map(Key::Argument),
         }
     }
@@ -119,7 +118,7 @@ impl Key<'_> {
         let parts = match self {
             Self::Session { principal, session } => [1, digest(principal), digest(session)],
             Self::User(principal) => [2, digest(principal), 0],
-            Self::Argument(argument) => [3, u128::from(argument.digest()), 0],
+            Self::Argument(argument) => [3, *argument, 0],
         };
         fold(key.combine(&parts))
     }
@@ -226,7 +225,8 @@ mod tests {
                 session: "1",
             },
             Key::User("ada"),
-            Key::Argument(Argument::Bool(true)),
+            Key::Argument(argument::digest("7").unwrap()),
+            Key::Argument(argument::digest(r#""a""#).unwrap()),
         ]
         .map(|key| key.digest());
         assert_eq!(
@@ -234,7 +234,8 @@ mod tests {
             [
                 0x9ea6_faad_5352_5d20,
                 0x5d66_6064_b04f_1718,
-                0x6ab5_137f_5a68_7f31
+                0x1970_83e9_7d22_bee2,
+                0x378e_e426_44d3_5974
             ]
         );
     }
