@@ -134,7 +134,7 @@ fn refused(uri: &Uri, headers: &HeaderMap) -> Option<String> {
     }
     let advice = "the admin API (`admin.listen`) answers the names 127.0.0.1, [::1] and localhost \
                   only";
-    http::refused(&[HostPattern::loopback()], (uri, headers), advice)
+    http::refused(&[HostPattern::Loopback], (uri, headers), advice)
 }
 
 #[cfg(unix)]

@@ -16,12 +16,17 @@ pub(crate) struct SessionTimer {
 }
 
 impl SessionTimer {
-    pub(crate) fn begin(observer: Arc<dyn PeerObserver>, session: PeerSession) -> Self {
-        Self {
-            observer,
-            session,
+    /// Begins a session over this transport, if there is an observer.
+    pub(crate) fn begin(
+        observer: Option<&Arc<dyn PeerObserver>>,
+        side: PeerSide,
+        transport: &'static str,
+    ) -> Option<Self> {
+        Some(Self {
+            observer: Arc::clone(observer?),
+            session: PeerSession { side, transport },
             began: Instant::now(),
-        }
+        })
     }
 }
 

@@ -83,11 +83,4 @@ mod tests {
             assert_eq!(text.parse().ok(), want, "{text:?}");
         }
     }
-
-    #[test]
-    fn displays_and_serializes_with_its_unit() {
-        assert_eq!(Capacity::Bytes(65_536).to_string(), "64.0 KiB");
-        let json = serde_json::to_string(&Capacity::Entries(7)).unwrap();
-        assert_eq!(json, r#"{"unit":"entries","capacity":7}"#);
-    }
 }

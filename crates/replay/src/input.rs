@@ -203,10 +203,4 @@ mod tests {
         let error = all(bytes, 10).unwrap_err();
         assert!(matches!(error, ReplayError::Read { .. }), "{error}");
     }
-
-    #[test]
-    fn the_error_for_a_missing_file_names_it() {
-        let error = Lines::open("/no/such/file".as_ref(), 10).unwrap_err();
-        assert!(error.to_string().starts_with("/no/such/file: "), "{error}");
-    }
 }

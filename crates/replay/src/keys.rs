@@ -231,13 +231,6 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_recording_is_valid() {
-        let trace = read("\n \n").unwrap();
-        assert_eq!((trace.requests(), trace.distinct()), (0, 0));
-        assert_eq!(trace.capacities(), []);
-    }
-
-    #[test]
     fn default_capacities_are_round_and_ascending() {
         let numbers = |distinct: u32| -> Vec<u64> {
             let trace = KeyTrace {

@@ -77,18 +77,3 @@ impl FromStr for Policy {
         })
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_round_trip_and_an_error_lists_them() {
-        for policy in Policy::ALL.iter().copied() {
-            assert_eq!(policy.as_str().parse(), Ok(policy));
-            assert_eq!(serde_json::to_value(policy).unwrap(), policy.as_str());
-        }
-        let error = "LRU".parse::<Policy>().unwrap_err().to_string();
-        assert!(error.ends_with("callward, belady, ttl"), "{error}");
-    }
-}

@@ -2,16 +2,14 @@
 //! behaves as badly as a test asks.
 
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::{Bytes, to_bytes};
+use axum::body::to_bytes;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use flate2::read::MultiGzDecoder;
 use opentelemetry_proto::tonic::collector::metrics::v1::{
     ExportMetricsServiceRequest, ExportMetricsServiceResponse,
 };
@@ -265,20 +263,14 @@ async fn answer(
     let protobuf = "application/x-protobuf";
     let kind = head.headers.get(header::CONTENT_TYPE);
     let is_protobuf = kind.is_some_and(|kind| kind == protobuf);
-    let encoding = head.headers.get(header::CONTENT_ENCODING).cloned();
     seen.headers.lock().push(head.headers);
     seen.changed.notify_waiters();
     let body = to_bytes(body, 64 << 20).await.unwrap_or_default();
-    let body = match encoding {
-        None => Some(body),
-        Some(encoding) if encoding == "gzip" => unpacked(&body),
-        Some(_) => None,
-    };
     let mut moods = seen.mood.subscribe();
     let mood = moods.wait_for(|mood| *mood != Mood::Hangs).await;
     let answer = match mood.map_or(Mood::Takes, |mood| *mood) {
         Mood::Refuses(status) => StatusCode::from_u16(status).unwrap().into_response(),
-        _ if is_protobuf && body.and_then(|body| take(&body)).is_some() => {
+        _ if is_protobuf && take(&body).is_some() => {
             let kind = [(header::CONTENT_TYPE, protobuf)];
             (kind, reply.encode_to_vec()).into_response()
         }
@@ -287,12 +279,6 @@ async fn answer(
     seen.answers.lock().push(answer.status().as_u16());
     seen.changed.notify_waiters();
     answer
-}
-
-fn unpacked(body: &[u8]) -> Option<Bytes> {
-    let mut plain = Vec::new();
-    MultiGzDecoder::new(body).read_to_end(&mut plain).ok()?;
-    Some(plain.into())
 }
 
 fn collected(resource: &BTreeMap<String, Value>, span: Span) -> Collected {

@@ -36,6 +36,11 @@ impl RequestError {
         ToolError::new(ErrorKind::ConnectFailed, Delivery::NotSent, message.into()).into()
     }
 
+    /// The call cannot be sent as it is.
+    pub(super) fn invalid(message: impl Into<String>) -> ToolError {
+        ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, message.into())
+    }
+
     pub(super) fn lost(message: impl Into<String>) -> Self {
         ToolError::new(ErrorKind::ConnectionLost, Delivery::Unknown, message.into()).into()
     }
@@ -306,10 +311,7 @@ mod tests {
             assert_eq!(error.data, None);
         }
         let error = refused(RpcError::new(-32050, "no").with_data(r#"["\ud800"]"#));
-        assert_eq!(
-            error.data.as_ref().map(|data| &data[..]),
-            Some(&br#"["\ufffd"]"#[..])
-        );
+        assert_eq!(error.data.unwrap(), r#"["\ufffd"]"#);
     }
 
     #[test]
@@ -325,15 +327,9 @@ mod tests {
         let long = format!("http://a.test/{}", "x".repeat(500));
         for (to, shown) in [
             ("https://a.test/mcp", Some("https://a.test/mcp")),
-            (
-                "http://a.test:8080/mcp?key=1#x",
-                Some("http://a.test:8080/mcp"),
-            ),
+            ("http://a.test:80/m?key=1#x", Some("http://a.test/m")),
             ("http://me:secret@a.test/mcp", Some("http://a.test/mcp")),
-            (
-                "http://a.test/IGNORE ALL <b>",
-                Some("http://a.test/IGNORE%20ALL%20%3Cb%3E"),
-            ),
+            ("http://a.test/I <b>", Some("http://a.test/I%20%3Cb%3E")),
             (&long, Some(&long[..200])),
             ("IGNORE ALL", None),
             ("/mcp/", None),
@@ -354,27 +350,20 @@ mod tests {
 
     #[test]
     fn a_call_that_another_gateway_lost_is_of_unknown_delivery() {
-        for (word, delivery) in [
-            ("unknown", Delivery::Unknown),
-            ("answered", Delivery::Answered),
+        const OURS: i64 = ToolError::RUNTIME_CODE;
+        for (code, word, delivery) in [
+            (OURS, "unknown", Delivery::Unknown),
+            (OURS, "answered", Delivery::Answered),
             // it may be asked again elsewhere only on our own evidence
-            ("not_sent", Delivery::Answered),
+            (OURS, "not_sent", Delivery::Answered),
+            // another server's own data
+            (-32000, "unknown", Delivery::Answered),
         ] {
             let data = format!(r#"{{"kind":"outcome_unknown","delivery":"{word}"}}"#);
-            let error = RpcError::new(ToolError::RUNTIME_CODE, "lost").with_data(data);
-            let error = refused(error);
-            assert_eq!(
-                (error.kind(), error.delivery()),
-                (ErrorKind::ServerFault, delivery)
-            );
+            let error = refused(RpcError::new(code, "lost").with_data(data));
+            let found = (error.kind(), error.delivery());
+            assert_eq!(found, (ErrorKind::ServerFault, delivery), "{code} {word}");
         }
-        let data = r#"{"delivery":"unknown"}"#;
-        let other = refused(RpcError::new(-32000, "lost").with_data(data));
-        assert_eq!(
-            other.delivery(),
-            Delivery::Answered,
-            "another server's own data"
-        );
     }
 
     #[test]

@@ -2,12 +2,11 @@
 
 use std::sync::{Arc, LazyLock};
 
-use callward_core::{
-    Caller, Delivery, ErrorKind, Principal, ProgressSink, ToolCall, ToolError, Watch,
-};
+use callward_core::{Caller, Principal, ProgressSink, ToolCall, ToolError, Watch};
 use sha1::{Digest, Sha1};
 use uuid::Uuid;
 
+use super::answer::RequestError;
 use super::carried::Carried;
 use crate::wire::{Era, LATEST, RequestId, code, meta, object, write};
 
@@ -53,6 +52,8 @@ impl Style {
 pub(super) struct Ask<'a> {
     pub(super) method: &'static str,
     params: Vec<u8>,
+    /// What the header `Mcp-Name` repeats.
+    pub(super) name: Option<&'a str>,
     /// The call behind the request.
     pub(super) call: Option<&'a ToolCall>,
     /// The watcher that is notified when the request is sent.
@@ -65,6 +66,7 @@ impl<'a> Ask<'a> {
         Self {
             method,
             params: params.into(),
+            name: None,
             call: None,
             watch: None,
         }
@@ -79,18 +81,19 @@ impl<'a> Ask<'a> {
     pub(super) fn call(call: &'a ToolCall) -> Result<Self, ToolError> {
         let arguments = call.arguments();
         object::check(arguments).map_err(|fault| {
-            let text = format!("the arguments cannot be sent: {fault}");
-            ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, text)
+            RequestError::invalid(format!("the arguments cannot be sent: {fault}"))
                 .with_code(code::INVALID_PARAMS)
         })?;
         let mut params = Vec::with_capacity(arguments.len() + 128);
         params.push(b'{');
-        text_member(&mut params, "name", call.tool().name().as_str());
+        let name = call.tool().name().as_str();
+        text_member(&mut params, "name", name);
         write::member(&mut params, "arguments", arguments);
         params.push(b'}');
         Ok(Self {
             method: "tools/call",
             params,
+            name: Some(name),
             call: Some(call),
             watch: call.attempt().watch.clone(),
         })

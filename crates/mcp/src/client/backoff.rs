@@ -55,9 +55,6 @@ mod tests {
         let millis: Vec<_> = (0..9).map(|_| backoff.next(1.0).as_millis()).collect();
         assert_eq!(millis, [0, 100, 200, 400, 800, 1600, 3200, 5000, 5000]);
         assert_eq!(backoff.next(0.0).as_millis(), 2500);
-        for _ in 0..100 {
-            assert!(backoff.next(1.0) <= cap);
-        }
         let since = Instant::now();
         backoff.ended(since);
         assert!(backoff.next(1.0) > Duration::ZERO);

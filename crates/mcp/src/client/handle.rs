@@ -148,10 +148,7 @@ impl Upstream {
     ///
     /// As [`list_tools`](ToolServer::list_tools).
     pub async fn list_raw(&self) -> Result<Vec<Bytes>, ToolError> {
-        let pages = self.all_pages_in_time(None).await;
-        pages
-            .map(|pages| pages.elements)
-            .map_err(|error| self.attach(error))
+        Ok(self.all_pages_in_time(None).await?.elements)
     }
 
     fn attach(&self, error: ToolError) -> ToolError {
@@ -238,16 +235,20 @@ impl Upstream {
     }
 
     async fn all_pages_in_time(&self, watch: Option<Watch>) -> Result<Pages, ToolError> {
-        let _open = match &self.0.pool {
-            Some(pool) => Some(pool.open_lead(false).await?),
-            None => None,
+        let pages = async {
+            let _open = match &self.0.pool {
+                Some(pool) => Some(pool.open_lead(false).await?),
+                None => None,
+            };
+            let pages = tokio::time::timeout(LIST_TIMEOUT, self.all_pages(watch)).await;
+            let late = |_| {
+                let text = format!("no complete list of tools within {LIST_TIMEOUT:?}");
+                Err(ToolError::new(ErrorKind::Timeout, Delivery::Unknown, text).into())
+            };
+            pages.unwrap_or_else(late)
         };
-        let pages = tokio::time::timeout(LIST_TIMEOUT, self.all_pages(watch)).await;
-        let pages = pages.map_err(|_| {
-            let text = format!("no complete list of tools within {LIST_TIMEOUT:?}");
-            ToolError::new(ErrorKind::Timeout, Delivery::Unknown, text)
-        })?;
-        pages.map_err(RequestError::into_tool_error)
+        let pages = pages.await.map_err(RequestError::into_tool_error);
+        pages.map_err(|error| self.attach(error))
     }
 
     async fn all_pages(&self, watch: Option<Watch>) -> Result<Pages, RequestError> {
@@ -304,17 +305,14 @@ impl ToolServer for Upstream {
     }
 
     fn list_tools(&self) -> BoxFuture<'_, Result<Vec<ToolDefinition>, ToolError>> {
-        Box::pin(async move { self.list(None).await.map_err(|error| self.attach(error)) })
+        Box::pin(self.list(None))
     }
 
     fn list_tools_watched(
         &self,
         watch: Watch,
     ) -> BoxFuture<'_, Result<Vec<ToolDefinition>, ToolError>> {
-        Box::pin(async move {
-            let listed = self.list(Some(watch)).await;
-            listed.map_err(|error| self.attach(error))
-        })
+        Box::pin(self.list(Some(watch)))
     }
 
     fn call(&self, mut call: ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {

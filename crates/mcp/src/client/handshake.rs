@@ -4,6 +4,7 @@
 //! modern; any other error, or no answer, means legacy. No single code decides. A server over a
 //! pipe is sent `initialize` first, and this only if it refuses.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -101,21 +102,11 @@ fn is_legacy_status(status: i64) -> bool {
 /// Returns `true` if a JSON-RPC or HTTP code that answers `initialize` means that the server does
 /// not know the method, so that asking again cannot help. Any other failure may pass.
 pub(super) fn refuses_initialize(code: i64) -> bool {
-    matches!(
-        code,
-        code::INVALID_REQUEST
-            | code::METHOD_NOT_FOUND
-            | code::INVALID_PARAMS
-            | code::HEADER_MISMATCH
-            | code::MISSING_CLIENT_CAPABILITY
-            | code::UNSUPPORTED_VERSION
-            | 400
-            | 404
-            | 405
-            | 406
-            | 415
-            | 501
-    )
+    const REFUSES: RangeInclusive<i64> = code::INVALID_PARAMS..=code::INVALID_REQUEST;
+    const REFUSES_REVISION: RangeInclusive<i64> = code::UNSUPPORTED_VERSION..=code::HEADER_MISMATCH;
+    REFUSES.contains(&code)
+        || REFUSES_REVISION.contains(&code)
+        || matches!(code, 400 | 404..=406 | 415 | 501)
 }
 
 #[cfg(test)]
@@ -162,11 +153,8 @@ mod tests {
             ("{}", false),
         ] {
             let error = RpcError::new(code::UNSUPPORTED_VERSION, "no").with_data(supported);
-            assert_eq!(
-                is_legacy(Err(RequestError::Refused(error))),
-                legacy,
-                "{supported}"
-            );
+            let refused = Err(RequestError::Refused(error));
+            assert_eq!(is_legacy(refused), legacy, "{supported}");
         }
     }
 

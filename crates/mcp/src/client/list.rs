@@ -153,30 +153,25 @@ mod tests {
 
     #[test]
     fn a_circle_and_an_endless_list_are_errors() {
-        let mut pages = Pages::default();
-        let page = br#"{"tools":[],"nextCursor":"x"}"#;
-        assert!(pages.take(page).is_ok());
-        assert!(pages.take(page).unwrap_err().contains("circle"));
-        let mut pages = Pages::default();
-        let refused = (0..=MAX_PAGES).find_map(|number| {
-            let page = format!(r#"{{"tools":[],"nextCursor":"{number}"}}"#);
-            pages.take(page.as_bytes()).err()
-        });
-        assert!(refused.unwrap().contains("1000"));
-    }
-
-    #[test]
-    fn a_list_may_not_grow_without_bound_page_by_page() {
-        let mut pages = Pages::default();
-        let capacity = " ".repeat(MAX_BYTES / 4);
-        let mut take = |number: usize| {
-            let page = format!(r#"{{"tools":[{capacity}],"nextCursor":"{number}"}}"#);
-            pages.take(page.as_bytes()).map(|ask| ask.is_some())
-        };
-        for number in 0..3 {
-            assert_eq!(take(number), Ok(true));
+        let large = " ".repeat(MAX_BYTES / 4);
+        for (is_same, content, pages_taken, word) in [
+            (true, "", 1, "circle"),
+            (false, "", MAX_PAGES - 1, "1000 pages"),
+            (false, &large, 3, "bytes"),
+        ] {
+            let mut pages = Pages::default();
+            let mut page = |number: usize| {
+                let cursor = if is_same { 0 } else { number };
+                let page = format!(r#"{{"tools":[{content}],"nextCursor":"{cursor}"}}"#);
+                pages
+                    .take(page.as_bytes())
+                    .map(|next| assert!(next.is_some()))
+            };
+            for number in 0..pages_taken {
+                assert_eq!(page(number), Ok(()), "{word}");
+            }
+            assert!(page(pages_taken).unwrap_err().contains(word));
         }
-        assert!(take(3).unwrap_err().contains("bytes"));
     }
 
     /// Reads a list of one page.

@@ -39,10 +39,9 @@ impl Answer {
             Some(open) if era == Era::Modern && lacks_result_type(output) => {
                 let rest = body.slice(open + 1..);
                 let is_empty = rest.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'}');
-                let member: &[u8] = if is_empty {
-                    b"{\"resultType\":\"complete\""
-                } else {
-                    b"{\"resultType\":\"complete\","
+                let member: &[u8] = match is_empty {
+                    true => b"{\"resultType\":\"complete\"",
+                    false => b"{\"resultType\":\"complete\",",
                 };
                 Self::wrap(id, member, &rest)
             }

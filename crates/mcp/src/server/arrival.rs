@@ -154,25 +154,16 @@ mod tests {
         ];
         let (one, two) = (format!("{ONE} m=1"), format!("{TWO} a=1,b=2"));
         let own = format!(r#"{{"traceparent":"{ONE}","tracestate":"m=1"}}"#);
+        let same = [("traceparent", ONE), ("tracestate", "m=1")];
+        let twice = [("traceparent", ONE), ("traceparent", TWO)];
         for (headers, meta, parent, beside) in [
             (&http[..], &*own, Some(&*one), Some(&*two)),
             (&http, "{}", Some(&two), None),
             (&http, r#"{"traceparent":"00-nonsense"}"#, Some(&two), None),
             (&http, r#"{"traceparent":7}"#, Some(&two), None),
-            // it is the same one
-            (
-                &[("traceparent", ONE), ("tracestate", "m=1")],
-                &own,
-                Some(&one),
-                None,
-            ),
+            (&same, &own, Some(&one), None),
             // two parents are none
-            (
-                &[("traceparent", ONE), ("traceparent", TWO)],
-                "{}",
-                None,
-                None,
-            ),
+            (&twice, "{}", None, None),
         ] {
             let reported = arrived(headers, "1", meta);
             let shown = |trace: Option<&TraceContext>| {

@@ -4,12 +4,9 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use callward_core::{
-    BoxFuture, BoxStream, Caller, ClientInfo, Delivery, ErrorKind, SessionId, ToolError, Transport,
-};
+use callward_core::{BoxFuture, BoxStream, Caller, ClientInfo, SessionId, Transport};
 use futures_util::StreamExt;
 use futures_util::stream::SelectAll;
-use http::StatusCode;
 use tokio::io::AsyncRead;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -150,8 +147,9 @@ impl Conversation {
         if era == Era::Modern {
             request.check_modern()?;
         }
-        let is_call = request.method == method::CALL_TOOL;
-        let starting = self.dispatcher.starting(&request).filter(|_| !is_call);
+        let is_relayed = request.is_relayed();
+        let starting = self.dispatcher.starting(&request);
+        let starting = starting.filter(|_| !is_relayed);
         if era == Era::Legacy && request.method == method::INITIALIZE {
             self.agreed = request.agreed_version();
             self.client = request.client_of_session();
@@ -159,7 +157,7 @@ impl Conversation {
         let (caller, client) = (Arc::clone(&self.caller), self.client.clone());
         let mut arrival = Arrival::new(era, caller, Transport::Pipe, client);
         arrival.inbound.protocol_version = self.agreed;
-        if is_call || starting.is_some() {
+        if is_relayed || starting.is_some() {
             if self.tasks.len() >= MAX_CALLS {
                 return Err(too_many("calls are running", MAX_CALLS));
             }
@@ -265,7 +263,5 @@ async fn say(out: &mpsc::Sender<Answer>, answer: Option<Answer>) {
 }
 
 fn too_many(what: &str, limit: usize) -> Fault {
-    let text = format!("{limit} {what} in this conversation");
-    let error = ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, text);
-    Fault::runtime(StatusCode::SERVICE_UNAVAILABLE, &error)
+    Fault::overloaded(format!("{limit} {what} in this conversation"), None)
 }

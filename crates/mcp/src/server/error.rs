@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use callward_core::{ServerId, TRAIL_META, ToolError, UPSTREAM_META, is_our_meta};
+use callward_core::{
+    Delivery, ErrorKind, ServerId, TRAIL_META, ToolError, UPSTREAM_META, is_our_meta,
+};
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::json;
@@ -133,11 +135,15 @@ impl Fault {
         Self::new(StatusCode::BAD_REQUEST, error.with_data(data.to_string()))
     }
 
-    /// An internal fault without a call.
-    pub(super) fn runtime(status: StatusCode, error: &ToolError) -> Self {
+    /// Too much is open or in work; the client may try again after this time, if it is known.
+    pub(super) fn overloaded(text: impl Into<String>, retry_after: Option<Duration>) -> Self {
+        let mut error = ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, text.into());
+        if let Some(wait) = retry_after {
+            error = error.with_retry_after(wait);
+        }
         Self {
-            retry_after: error.retry_after(),
-            ..Self::new(status, runtime(error))
+            retry_after,
+            ..Self::new(StatusCode::SERVICE_UNAVAILABLE, runtime(&error))
         }
     }
 }
@@ -162,23 +168,13 @@ fn of_upstream(code: i64, error: &ToolError) -> RpcError {
         data if code == RUNTIME_ERROR => {
             let passed_on = runtime(error);
             match data.and_then(|data| object::remove_member(data, OUTCOME).ok()) {
-                Some(theirs) => nested(passed_on, &theirs),
+                Some(theirs) => with_raw(passed_on, UPSTREAM_META, &theirs),
                 None => passed_on,
             }
         }
-        Some(data) if reads_as_ours(data) => nested(passed_on, data),
+        Some(data) if reads_as_ours(data) => with_raw(passed_on, UPSTREAM_META, data),
         Some(data) => passed_on.with_data(data.clone()),
         None => passed_on,
-    }
-}
-
-/// Adds the `data` of an upstream's error where it cannot be taken for ours.
-fn nested(error: RpcError, theirs: &[u8]) -> RpcError {
-    let ours = error.data.as_deref().unwrap_or(b"{}");
-    match object::set_member(ours, UPSTREAM_META, theirs) {
-        Ok(data) => error.with_data(data),
-        // what is ours is an object, which can always be added to
-        Err(_) => error,
     }
 }
 
@@ -210,11 +206,16 @@ fn with_trail(ours: RpcError, error: &ToolError) -> RpcError {
 }
 
 fn with_member(ours: RpcError, name: &str, value: &(impl Serialize + ?Sized)) -> RpcError {
-    let Ok(value) = serde_json::to_vec(value) else {
-        return ours; // not reached: plain structs can always be written
-    };
+    match serde_json::to_vec(value) {
+        Ok(value) => with_raw(ours, name, &value),
+        Err(_) => ours, // not reached: plain structs can always be written
+    }
+}
+
+/// Adds a member to `data`, which becomes an object if there is none.
+fn with_raw(ours: RpcError, name: &str, value: &[u8]) -> RpcError {
     let data = ours.data.as_deref().unwrap_or(b"{}");
-    match object::set_member(data, name, &value) {
+    match object::set_member(data, name, value) {
         Ok(data) => ours.with_data(data),
         // anything that is not an object, or cannot be read, stays as the upstream sent it
         Err(_) => ours,
@@ -246,9 +247,9 @@ mod tests {
 
     use bytes::Bytes;
     use callward_core::{
-        Annotations, CallPlan, Delivery, ErrorKind, FailedAttempt, OutcomeUnknown, Profile,
-        Resolved, Source, Tool, ToolCall, ToolDefinition, Trail, refine::Applied,
+        Delivery, ErrorKind, FailedAttempt, OutcomeUnknown, ToolCall, Trail, refine::Applied,
     };
+    use callward_testkit::tool;
     use serde_json::Value;
 
     use super::*;
@@ -270,16 +271,9 @@ mod tests {
         text(&seen).to_owned()
     }
 
-    fn tool(name: &str) -> Tool {
-        let definition = ToolDefinition::from_json(format!(r#"{{"name":"{name}"}}"#)).unwrap();
-        let resolved = Resolved::from_single(Annotations::default(), Source::Declared);
-        let plan = CallPlan::derive(&resolved, &Profile::standard());
-        Tool::new("shop".parse().unwrap(), definition, resolved, plan)
-    }
-
     #[test]
     fn attempts_and_trail_are_added_to_data_that_is_an_object_or_absent() {
-        let trail = Arc::new(Trail::expected(&tool("read"), Applied::Tool));
+        let trail = Arc::new(Trail::expected(&tool("read").build(), Applied::Tool));
         let written = serde_json::to_string(&trail).unwrap();
         let ours = format!(
             r#""attempts":1,"history":[{{"server":"shop","kind":"server_fault","delivery":"answered","code":-32050,"message":"it broke","pauseMs":0}}],"{TRAIL_META}":{written}"#
@@ -367,9 +361,8 @@ mod tests {
 
     #[test]
     fn what_is_known_of_an_unknown_outcome_is_reported_with_every_attempt() {
-        let mut tool = tool("create_payment");
-        tool.verifier = Some("shop__get_payment".into());
-        let tool = Arc::new(tool);
+        let mut tool = tool("create_payment").build();
+        Arc::make_mut(&mut tool).verifier = Some("shop__get_payment".into());
         let lost =
             ToolError::new(ErrorKind::ConnectionLost, Delivery::Unknown, "reset").with_code(-32000);
         let known =

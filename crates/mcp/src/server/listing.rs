@@ -104,38 +104,26 @@ mod tests {
             "{\"name\":",
             "{\"name\":\"b\"}",
         ];
-        let listing = ToolListing::new(
-            1,
-            raw.map(|tool| Bytes::from_static(tool.as_bytes())).into(),
-        );
+        let listing = ToolListing::new(1, raw.map(Bytes::from).into());
         let written = Written::new(Arc::new(listing), Introduction::new("gate", "1"));
         assert!(written.mirrored("a").is_none());
         // a call looks up its headers, and a long list is not written for that
         assert_eq!((written.legacy.get(), written.modern.get()), (None, None));
-        let own: Map<_, _> = [("x/y".to_owned(), Value::from(1))].into_iter().collect();
         let tools = r#""tools":[{ "name" : "a", "x": 1e2 },{"name":"b"}]}"#;
         let server = r#""io.modelcontextprotocol/serverInfo":{"name":"gate","version":"1"}"#;
-        let modern = r#","cacheScope":"private","resultType":"complete","ttlMs":0,"#;
-        for (era, meta, before) in [
-            (Era::Legacy, None, String::new()),
-            (
-                Era::Legacy,
-                Some(own.clone()),
-                r#""_meta":{"x/y":1},"#.to_owned(),
-            ),
+        let modern = r#"},"cacheScope":"private","resultType":"complete","ttlMs":0,"#;
+        for (era, is_own, before) in [
+            (Era::Legacy, false, String::new()),
+            (Era::Legacy, true, r#""_meta":{"x/y":1},"#.to_owned()),
+            (Era::Modern, false, format!(r#""_meta":{{{server}{modern}"#)),
             (
                 Era::Modern,
-                None,
-                format!(r#""_meta":{{{server}}}{modern}"#),
-            ),
-            (
-                Era::Modern,
-                Some(own),
-                format!(r#""_meta":{{{server},"x/y":1}}{modern}"#),
+                true,
+                format!(r#""_meta":{{{server},"x/y":1{modern}"#),
             ),
         ] {
-            let expected = format!("{{{before}{tools}");
-            assert_eq!(written.result(era, meta), expected);
+            let own = is_own.then(|| Map::from_iter([("x/y".to_owned(), Value::from(1))]));
+            assert_eq!(written.result(era, own), format!("{{{before}{tools}"));
         }
     }
 }

@@ -22,6 +22,16 @@ pub(super) mod method {
     pub(in crate::server) const LIST_TOOLS: &str = "tools/list";
     pub(in crate::server) const PING: &str = "ping";
 
+    /// The methods that a server answers, each with the parameter that the header `Mcp-Name`
+    /// repeats.
+    const RELAYED: [(&str, &str); 1] = [(CALL_TOOL, "name")];
+
+    /// Returns the parameter that names what a relayed method is about.
+    pub(in crate::server) fn named_by(method: &str) -> Option<&'static str> {
+        let relayed = RELAYED.iter().find(|(relayed, _)| *relayed == method);
+        relayed.map(|(_, parameter)| *parameter)
+    }
+
     /// The lists of what is not relayed, each with the empty member of its result.
     pub(in crate::server) const EMPTY_LISTS: [(&str, &str); 3] = [
         ("prompts/list", "prompts"),
@@ -31,8 +41,9 @@ pub(super) mod method {
 
     /// Returns the name of a method that is served: what clients make up is in no metric.
     pub(in crate::server) fn known(method: &str) -> Option<&'static str> {
-        [CALL_TOOL, DISCOVER, INITIALIZE, LISTEN, LIST_TOOLS, PING]
+        [DISCOVER, INITIALIZE, LISTEN, LIST_TOOLS, PING]
             .into_iter()
+            .chain(RELAYED.map(|(relayed, _)| relayed))
             .chain(EMPTY_LISTS.map(|(list, _)| list))
             .find(|known| *known == method)
     }
@@ -112,8 +123,8 @@ pub(super) struct Request {
     pub(super) meta: Known,
     /// The revision that `_meta` states. It makes the request a modern one.
     pub(super) version: Option<String>,
-    /// The name of the tool, if it is a string.
-    pub(super) tool: Option<String>,
+    /// What a relayed request is about, such as the name of the tool, if it is a string.
+    pub(super) name: Option<String>,
     /// The client's idempotency key.
     pub(super) key: Option<IdempotencyKey>,
 }
@@ -140,14 +151,19 @@ impl Request {
             _ => None,
         };
         Ok(Self {
+            version: meta.text(meta::PROTOCOL_VERSION),
+            name: method::named_by(&method).and_then(|parameter| params.text(parameter)),
             id,
             method,
-            version: meta.text(meta::PROTOCOL_VERSION),
-            tool: params.text("name"),
             params,
             meta,
             key,
         })
+    }
+
+    /// Returns `true` if a server answers the request.
+    pub(super) fn is_relayed(&self) -> bool {
+        method::named_by(&self.method).is_some()
     }
 
     /// Returns the revision that is agreed on with a client that asks for one.
@@ -255,26 +271,6 @@ mod tests {
             assert_eq!(request.meta.text(meta::TRACESTATE), None);
             let token = request.progress_token().map(|token| &**token);
             assert_eq!(token, read.map(str::as_bytes));
-        }
-    }
-
-    #[test]
-    fn the_era_is_chosen_by_the_request() {
-        let meta = r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}"#;
-        for (method, params, era) in [
-            (method::LIST_TOOLS, "{}", Era::Legacy),
-            (method::LIST_TOOLS, meta, Era::Modern),
-            (method::INITIALIZE, "{}", Era::Legacy),
-            (method::INITIALIZE, meta, Era::Modern),
-            (method::DISCOVER, "{}", Era::Modern),
-            (method::LISTEN, "{}", Era::Modern),
-            (method::PING, "{}", Era::Legacy),
-        ] {
-            assert_eq!(
-                request(method, params).unwrap().era(),
-                era,
-                "{method} {params}"
-            );
         }
     }
 }

@@ -58,23 +58,16 @@ impl RunningCall {
         };
         self.future = None;
         let is_cancelled = ended.is_none();
+        let failed = |kind, text: &'static str| Err(ToolError::new(kind, Delivery::Unknown, text));
         let outcome = match ended {
             Some(Ok(outcome)) => outcome,
-            Some(Err(_)) => {
-                let text = "the call panicked";
-                Err(ToolError::new(ErrorKind::Internal, Delivery::Unknown, text))
-            }
-            None => {
-                let text = "the client cancelled the call";
-                let error = ToolError::new(ErrorKind::Cancelled, Delivery::Unknown, text);
-                Err(error)
-            }
+            Some(Err(_)) => failed(ErrorKind::Internal, "the call panicked"),
+            None => failed(ErrorKind::Cancelled, "the client cancelled the call"),
         };
         let answer = answer::of_call(&self.id, self.era, &self.name, outcome);
-        if is_cancelled {
-            Err(answer)
-        } else {
-            Ok(answer)
+        match is_cancelled {
+            true => Err(answer),
+            false => Ok(answer),
         }
     }
 }

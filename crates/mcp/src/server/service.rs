@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
-use callward_core::{
-    BoxFuture, PeerObserver, PeerOutcome, PeerRequest, PeerSession, PeerSide, ProgressSink,
-};
+use callward_core::{BoxFuture, PeerObserver, PeerOutcome, PeerRequest, PeerSide, ProgressSink};
 use tokio::time::Instant;
 
 use super::answer::Answer;
@@ -58,7 +56,7 @@ impl Dispatcher {
             method::INITIALIZE | method::DISCOVER => self.backend.starting(Asked::Info),
             method::LIST_TOOLS => Some(listed),
             method::CALL_TOOL => {
-                let name = request.tool.as_deref()?;
+                let name = request.name.as_deref()?;
                 self.backend.starting(Asked::Call(name))
             }
             _ => None,
@@ -96,12 +94,7 @@ impl Dispatcher {
 
     /// Begins a session that lasts until what is returned is dropped, if an observer is set.
     pub(super) fn session(&self, transport: &'static str) -> Option<SessionTimer> {
-        let session = PeerSession {
-            side: PeerSide::Server,
-            transport,
-        };
-        let observer = self.observer.clone()?;
-        Some(SessionTimer::begin(observer, session))
+        SessionTimer::begin(self.observer.as_ref(), PeerSide::Server, transport)
     }
 
     fn step(&self, request: &Request, arrival: Arrival) -> Result<Step, Fault> {
@@ -147,7 +140,7 @@ impl Dispatcher {
     }
 
     fn call(&self, request: &Request, arrival: Arrival) -> Result<RunningCall, Fault> {
-        let Some(name) = request.tool.clone() else {
+        let Some(name) = request.name.clone() else {
             return Err(Fault::invalid_params("`name` must be a string"));
         };
         let arrival = arrival.of(request);

@@ -71,60 +71,50 @@ mod tests {
 
     const GRACE: Duration = Duration::from_secs(2);
 
-    /// Returns the stages that follow, by what is seen and when.
-    fn stages(steps: &[(u64, Seen)]) -> Vec<&'static str> {
-        let mut stage = Stage::Serving;
-        let mut names = Vec::new();
-        for (millis, seen) in steps {
-            stage = stage.next(*seen, Duration::from_millis(*millis), GRACE);
-            names.push(match stage {
-                Stage::Serving => "serving",
-                Stage::Asked { .. } => "asked",
-                Stage::Terminating { .. } => "terminating",
-                Stage::Killing { .. } => "killing",
-                Stage::GivenUp => "given up",
-            });
-        }
-        names
-    }
-
     #[test]
     fn each_stage_follows_the_one_before_in_its_time() {
-        let none = Seen::default();
-        let gone = Seen {
-            client_is_gone: true,
-            ..none
-        };
-        let ended = Seen {
-            server_ended: true,
-            ..none
-        };
-        let asked = |signals| Seen { signals, ..none };
-        let both = Seen { signals: 1, ..gone };
+        // what is seen at which millisecond, and the stages that follow
         for (steps, names) in [
-            (&[(0, none), (9999, none)][..], &["serving", "serving"][..]),
+            ("0 none, 9999 none", "serving serving"),
             (
-                &[(0, gone), (1999, gone), (2000, gone), (4000, gone)],
-                &["asked", "asked", "terminating", "killing"],
+                "0 gone, 1999 gone, 2000 gone, 4000 gone",
+                "asked asked terminating killing",
             ),
             (
-                &[(0, ended), (1999, ended), (2000, ended), (6999, ended)],
-                &["terminating", "terminating", "killing", "killing"],
+                "0 ended, 1999 ended, 2000 ended, 6999 ended, 7000 ended",
+                "terminating terminating killing killing given-up",
             ),
-            (
-                &[(0, ended), (2000, ended), (7000, ended)],
-                &["terminating", "killing", "given up"],
-            ),
-            (&[(0, asked(1)), (1, asked(2))], &["terminating", "killing"]),
-            (&[(0, asked(2))], &["killing"]),
+            ("0 signalled, 1 twice", "terminating killing"),
+            ("0 twice", "killing"),
             // the client's first signal does not cut short what began without it
             (
-                &[(0, gone), (2000, gone), (2001, both)],
-                &["asked", "terminating", "terminating"],
+                "0 gone, 2000 gone, 2001 gone-signalled",
+                "asked terminating terminating",
             ),
-            (&[(0, gone), (1, both)], &["asked", "terminating"]),
+            ("0 gone, 1 gone-signalled", "asked terminating"),
         ] {
-            assert_eq!(stages(steps), names, "{steps:?}");
+            let mut stage = Stage::Serving;
+            let followed = steps.split(", ").map(|step| {
+                let (millis, words) = step.split_once(' ').unwrap();
+                let seen = Seen {
+                    client_is_gone: words.contains("gone"),
+                    server_ended: words.contains("ended"),
+                    signals: match words.split('-').next_back() {
+                        Some("signalled") => 1,
+                        Some("twice") => 2,
+                        _ => 0,
+                    },
+                };
+                stage = stage.next(seen, Duration::from_millis(millis.parse().unwrap()), GRACE);
+                match stage {
+                    Stage::Serving => "serving",
+                    Stage::Asked { .. } => "asked",
+                    Stage::Terminating { .. } => "terminating",
+                    Stage::Killing { .. } => "killing",
+                    Stage::GivenUp => "given-up",
+                }
+            });
+            assert_eq!(Vec::from_iter(followed).join(" "), names, "{steps}");
         }
     }
 }

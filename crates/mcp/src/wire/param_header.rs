@@ -187,20 +187,16 @@ mod tests {
             "deep":{"type":"object","properties":{"n":{"type":"integer","x-mcp-header":"N"}}},
             "plain":{"type":"string","default":{"x-mcp-header":"no"}}}}"#;
         let headers = ParamHeaders::from_schema(schema).unwrap();
-        let values = headers
-            .values(br#"{"region":"\u00fc","deep":{"n":12345678901234567890},"plain":"x"}"#)
-            .unwrap();
-        let mut values: Vec<_> = values
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()))
-            .collect();
+        let arguments = br#"{"region":"\u00fc","deep":{"n":12345678901234567890},"plain":"x"}"#;
+        let mut values = headers.values(arguments).unwrap();
         values.sort_unstable();
+        let expected = [
+            ("mcp-param-n", "12345678901234567890"),
+            ("mcp-param-region", "=?base64?w7w=?="),
+        ];
         assert_eq!(
             values,
-            [
-                ("mcp-param-n", "12345678901234567890"),
-                ("mcp-param-region", "=?base64?w7w=?="),
-            ]
+            expected.map(|(name, value)| (name.into(), value.into()))
         );
         let none = headers.values(br#"{"region":null,"deep":3}"#).unwrap();
         assert!(none.is_empty(), "{none:?}");
@@ -215,21 +211,16 @@ mod tests {
     #[test]
     fn a_broken_annotation_says_which_rule() {
         let property = |rest: &str| format!(r#"{{"properties":{{"a":{{{rest}}}}}}}"#);
+        let items = r#""type":"array","items":{"type":"string","x-mcp-header":"A"}"#;
+        let twice =
+            r#""type":"string","x-mcp-header":"A"},"b":{"type":"string","x-mcp-header":"a""#;
         let cases = [
             (r#"{"x-mcp-header":"A"}"#.to_owned(), "property"),
             (property(r#""type":"string","x-mcp-header":7"#), "a string"),
             (property(r#""type":"string","x-mcp-header":"a b""#), "name"),
             (property(r#""type":"number","x-mcp-header":"A""#), "integer"),
-            (
-                property(r#""type":"array","items":{"type":"string","x-mcp-header":"A"}"#),
-                "items",
-            ),
-            (
-                r#"{"properties":{"a":{"type":"string","x-mcp-header":"A"},
-                    "b":{"type":"string","x-mcp-header":"a"}}}"#
-                    .to_owned(),
-                "taken",
-            ),
+            (property(items), "items"),
+            (property(twice), "taken"),
         ];
         for (schema, word) in cases {
             let error = ParamHeaders::from_schema(&schema)

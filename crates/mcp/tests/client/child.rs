@@ -26,16 +26,11 @@ async fn a_child_that_dies_is_restarted_and_operators_see_its_stderr() {
     assert_eq!(events.next().await, Some(ServerEvent::Up));
     let error = upstream.call(call("x", "{}")).await.unwrap_err();
     assert_fails(&error, ErrorKind::ConnectionLost, Delivery::Unknown);
-    assert!(error.message().contains("exit status: 3"), "{error}");
-    assert!(!error.message().contains("last words"), "{error}");
     let Some(ServerEvent::Down(reported)) = events.next().await else {
         panic!("a loss expected")
     };
-    assert!(reported.contains("exit status: 3"), "{reported}");
-    assert!(
-        reported.ends_with("it last said: famous last words"),
-        "{reported}"
-    );
+    let words = "exit status: 3); it last said: famous last words";
+    assert!(reported.ends_with(words), "{reported}");
     assert_eq!(events.next().await, Some(ServerEvent::Up));
     upstream.call(call("x", "{}")).await.unwrap();
 }

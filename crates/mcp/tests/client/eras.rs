@@ -26,7 +26,6 @@ fn owned(mode: Instances, caller: &Arc<Caller>) -> ToolCall {
     ToolCall::new(Arc::new(tool), "{}").with_caller(caller.clone())
 }
 
-/// A caller of 2026-07-28.
 fn without_session() -> Arc<Caller> {
     Arc::new(Caller::new(Principal::new("ada")))
 }
@@ -76,7 +75,6 @@ async fn both(versions: &str) -> (Upstream, Server) {
     (upstream, server)
 }
 
-/// Makes a call; returns the session it came in.
 async fn session(server: &mut Server, upstream: &Upstream, call: ToolCall) -> Option<String> {
     let asked = server.serve(upstream, call).await;
     asked.headers.get("mcp-session-id").cloned()

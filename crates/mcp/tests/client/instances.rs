@@ -12,7 +12,6 @@ use futures_util::{FutureExt, StreamExt};
 use serde_json::json;
 
 use crate::script::{LONG, Peer, RESULT, Script, assert_fails, calling, greeted, listing, tool_of};
-use crate::script_http::Server;
 
 pub(crate) fn caller(principal: &str, session: &str) -> Arc<Caller> {
     let caller = Caller::new(Principal::new(principal));
@@ -28,7 +27,6 @@ pub(crate) fn call(caller: &Arc<Caller>, read_only: bool) -> ToolCall {
     ToolCall::new(Arc::new(tool), "{}").with_caller(caller.clone())
 }
 
-/// A write in a session of ada's.
 fn write(session: &str) -> ToolCall {
     call(&caller("ada", session), false)
 }
@@ -54,7 +52,6 @@ async fn an_instance_that_cannot_be_started_was_sent_nothing() {
     assert!(error.message().contains("the script is over"), "{error}");
 }
 
-/// Answers the next call with a number.
 async fn count(peer: &mut Peer, number: u32) {
     let asked = peer.asked("tools/call").await;
     let result = format!(r#"{{"content":[{{"type":"text","text":"{number}"}}]}}"#);
@@ -190,28 +187,4 @@ async fn a_shutdown_ends_a_listing_instance_that_is_started_again() {
     let error = running.await.unwrap().unwrap_err();
     assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
     assert_eq!(upstream.status(), UpstreamStatus::Closed);
-}
-
-#[tokio::test]
-async fn the_listing_session_of_an_http_server_ends_with_its_client() {
-    let mut server = Server::start().await;
-    let upstream = server.upstream(|options| options.spare = 0);
-    server.greet_legacy("one").await;
-    upstream.ready(LONG).await.unwrap();
-    for (session, next) in [("one", "two"), ("two", "three")] {
-        let ada = caller("ada", session);
-        let running = calling(&upstream, call(&ada, false));
-        if session != "one" {
-            server.greet_legacy(session).await;
-        }
-        let asked = server.asked("tools/call").await;
-        assert_eq!(asked.headers["mcp-session-id"], session);
-        asked.result(RESULT).await;
-        running.await.unwrap().unwrap();
-        upstream.session_ended(&ada);
-        let delete = server.next().await;
-        assert_eq!(delete.method, "DELETE", "before {next}");
-        assert_eq!(delete.headers["mcp-session-id"], session);
-        delete.answer(200, "", "").await;
-    }
 }

@@ -22,7 +22,6 @@ async fn greeted(greeting: &str, keys: Option<bool>) -> (Upstream, Peer, Script)
     greeted_with(greeting, 1 << 16, |options| options.idempotency_keys = keys).await
 }
 
-/// Makes a call, and returns the key the server saw.
 async fn key(upstream: &Upstream, peer: &mut Peer, call: &ToolCall) -> Value {
     let asked = peer.serve(upstream, call.clone()).await;
     asked.value()["_meta"][NAME].clone()

@@ -114,25 +114,19 @@ async fn an_answer_that_is_none_fails_its_call_alone() {
     let other = calling(&upstream, call("other", "{}"));
     let other_asked = peer.asked("tools/call").await;
     let deep = format!(r#""result":{{"x":{}{}}}"#, "[".repeat(120), "]".repeat(120));
+    let huge = r#""result":{"x":[1e400]}"#;
     for (answer, word) in [
         (r#""result":[1]"#, ""),
         (r#""result":null"#, ""),
         (r#""error":"no""#, ""),
         (r#""x":1"#, ""),
         (&*deep, "the server's result nests deeper than 120 levels"),
-        (
-            r#""result":{"x":[1e400]}"#,
-            "the server's result has a number beyond 1.8e308",
-        ),
+        (huge, "the server's result has a number beyond 1.8e308"),
     ] {
         let running = calling(&upstream, call("x", "{}"));
         let asked = peer.asked("tools/call").await;
         peer.line("Listening on port 3000!").await;
-        peer.line(&format!(
-            r#"{{"jsonrpc":"2.0","id":{},{answer}}}"#,
-            asked.id
-        ))
-        .await;
+        peer.answer(&asked, answer).await;
         let error = running.await.unwrap().unwrap_err();
         assert_fails(&error, ErrorKind::Protocol, Delivery::Answered);
         assert!(error.message().contains(word), "{error}");

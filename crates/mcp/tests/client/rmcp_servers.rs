@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callward_core::{Delivery, ErrorKind, ServerEvent, ToolServer};
-use callward_mcp::client::{EraChoice, Io, Target, Upstream};
+use callward_mcp::client::{EraChoice, Upstream};
 use callward_mcp::wire::Era;
 use futures_util::StreamExt;
 use rmcp::model::{
@@ -19,10 +19,9 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 use tokio::sync::Notify;
 
-use crate::script::{LONG, Reports, assert_fails, call, start};
+use crate::script::{LONG, Reports, assert_fails, call, scripted};
 use crate::script_http::upstream_at;
 
-/// A server with a tool for each thing to be seen.
 #[derive(Clone)]
 struct Bench {
     versions: &'static [ProtocolVersion],
@@ -38,16 +37,9 @@ struct Seen {
 const BOTH: &[ProtocolVersion] = &[ProtocolVersion::V_2026_07_28, ProtocolVersion::V_2025_11_25];
 const LEGACY: &[ProtocolVersion] = &[ProtocolVersion::V_2025_11_25];
 
-impl Bench {
-    fn new(era: Era) -> Self {
-        Self {
-            versions: match era {
-                Era::Modern => BOTH,
-                Era::Legacy => LEGACY,
-            },
-            seen: Arc::default(),
-        }
-    }
+fn bench(versions: &'static [ProtocolVersion]) -> Bench {
+    let seen = Arc::default();
+    Bench { versions, seen }
 }
 
 fn text(text: impl Into<String>) -> CallToolResponse {
@@ -99,20 +91,13 @@ impl ServerHandler for Bench {
 }
 
 fn over_pipe(bench: &Bench, era: EraChoice) -> Upstream {
+    let (upstream, mut script) = scripted(1 << 16, |options| options.era = era);
     let bench = bench.clone();
-    let io = Io::new(move || {
-        let bench = bench.clone();
-        async move {
-            let (ours, theirs) = tokio::io::duplex(1 << 16);
-            tokio::spawn(async move {
-                let running = bench.serve(theirs).await.unwrap();
-                let _ = running.waiting().await;
-            });
-            let (reader, writer) = tokio::io::split(ours);
-            Ok((Box::new(reader) as _, Box::new(writer) as _))
-        }
+    tokio::spawn(async move {
+        let running = bench.serve(script.accept().await.0).await.unwrap();
+        running.waiting().await
     });
-    start(Target::Io(io), |options| options.era = era)
+    upstream
 }
 
 async fn over_http(bench: &Bench, choice: EraChoice, json: bool) -> Upstream {
@@ -130,7 +115,6 @@ async fn over_http(bench: &Bench, choice: EraChoice, json: bool) -> Upstream {
     upstream_at(address, |options| options.era = choice)
 }
 
-/// What has to work with any server.
 async fn everything(upstream: Upstream, bench: Bench, era: Era, hears_progress: bool) {
     upstream.ready(LONG).await.unwrap();
     assert_eq!(upstream.server_info().unwrap().era, era);
@@ -165,11 +149,11 @@ async fn everything(upstream: Upstream, bench: Bench, era: Era, hears_progress: 
 #[tokio::test]
 async fn over_a_pipe_a_dual_server_gets_a_session_unless_modern_is_set() {
     for (server, choice, era) in [
-        (Era::Modern, EraChoice::Auto, Era::Legacy),
-        (Era::Modern, EraChoice::Modern, Era::Modern),
-        (Era::Legacy, EraChoice::Auto, Era::Legacy),
+        (BOTH, EraChoice::Auto, Era::Legacy),
+        (BOTH, EraChoice::Modern, Era::Modern),
+        (LEGACY, EraChoice::Auto, Era::Legacy),
     ] {
-        let bench = Bench::new(server);
+        let bench = bench(server);
         everything(over_pipe(&bench, choice), bench, era, true).await;
     }
 }
@@ -177,12 +161,12 @@ async fn over_a_pipe_a_dual_server_gets_a_session_unless_modern_is_set() {
 #[tokio::test]
 async fn over_http_a_dual_server_and_a_legacy_one_work() {
     for (server, choice, json, era) in [
-        (Era::Modern, EraChoice::Auto, false, Era::Modern),
-        (Era::Modern, EraChoice::Auto, true, Era::Modern),
-        (Era::Modern, EraChoice::Legacy, false, Era::Legacy),
-        (Era::Legacy, EraChoice::Auto, false, Era::Legacy),
+        (BOTH, EraChoice::Auto, false, Era::Modern),
+        (BOTH, EraChoice::Auto, true, Era::Modern),
+        (BOTH, EraChoice::Legacy, false, Era::Legacy),
+        (LEGACY, EraChoice::Auto, false, Era::Legacy),
     ] {
-        let bench = Bench::new(server);
+        let bench = bench(server);
         let upstream = over_http(&bench, choice, json).await;
         everything(upstream, bench, era, !json).await;
     }

@@ -19,7 +19,6 @@ pub(crate) fn id() -> ServerId {
     ServerId::new("s").unwrap()
 }
 
-/// A tool with this definition.
 pub(crate) fn tool_of(definition: &str) -> Arc<Tool> {
     let definition = ToolDefinition::from_json(definition.to_owned()).unwrap();
     let resolved = Resolved::from_single(definition.annotations.clone(), Source::Declared);
@@ -27,7 +26,6 @@ pub(crate) fn tool_of(definition: &str) -> Arc<Tool> {
     Arc::new(Tool::new(id().into(), definition, resolved, plan))
 }
 
-/// A call of a tool of this name, with raw arguments.
 pub(crate) fn call(name: &str, arguments: &str) -> ToolCall {
     let definition = json!({"name": name, "inputSchema": {"type": "object"}});
     ToolCall::new(tool_of(&definition.to_string()), arguments.to_owned())
@@ -47,19 +45,16 @@ pub(crate) const INITIALIZED: &str = r#"{"protocolVersion":"2025-11-25","capabil
 pub(crate) const DISCOVERED: &str = r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}"#;
 pub(crate) const DISCOVERED_LISTENING: &str = r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}},"ttlMs":0,"cacheScope":"private"}"#;
 
-/// What most calls are answered with.
 pub(crate) const RESULT: &str = r#"{"content":[]}"#;
 /// How long a test waits for what has to come.
 pub(crate) const LONG: Duration = Duration::from_secs(600);
 
 pub(crate) const LEGACY: fn(&mut UpstreamOptions) = |options| options.era = EraChoice::Legacy;
 
-/// Starts a call.
 pub(crate) fn calling(upstream: &Upstream, call: ToolCall) -> Calling {
     tokio::spawn(upstream.call(call))
 }
 
-/// Starts a listing.
 pub(crate) fn listing(upstream: &Upstream) -> JoinHandle<Result<Vec<ToolDefinition>, ToolError>> {
     let upstream = upstream.clone();
     tokio::spawn(async move { upstream.list_tools().await })
@@ -67,7 +62,6 @@ pub(crate) fn listing(upstream: &Upstream) -> JoinHandle<Result<Vec<ToolDefiniti
 
 pub(crate) type Calling = JoinHandle<Result<ToolOutput, ToolError>>;
 
-/// Starts an upstream with these options.
 pub(crate) fn start(target: Target, set: impl FnOnce(&mut UpstreamOptions)) -> Upstream {
     let mut options = UpstreamOptions::default();
     set(&mut options);
@@ -90,7 +84,6 @@ pub(crate) fn greeting(then: &str) -> String {
     )
 }
 
-/// An upstream over in-memory pipes, and its legacy server.
 pub(crate) async fn legacy() -> (Upstream, Peer, Script) {
     greeted(1 << 16, |_| {}).await
 }
@@ -122,7 +115,6 @@ pub(crate) async fn greeted_with(
     (upstream, peer, script)
 }
 
-/// Where the connections of an upstream arrive.
 pub(crate) struct Script(mpsc::UnboundedReceiver<DuplexStream>);
 
 /// Starts an upstream over in-memory pipes that hold `buffer` bytes.
@@ -146,13 +138,11 @@ pub(crate) fn scripted(
 }
 
 impl Script {
-    /// Returns the next connection, with nothing read from it.
     pub(crate) async fn accept(&mut self) -> Peer {
         Peer(self.0.recv().await.expect("a connection"))
     }
 }
 
-/// One connection, seen from the server.
 pub(crate) struct Peer(pub(crate) DuplexStream);
 
 /// A request as the server sees it. `params` is the raw text.
@@ -180,7 +170,6 @@ impl Peer {
         }
     }
 
-    /// Returns the next message; nothing if the client has closed the pipe.
     pub(crate) async fn message(&mut self) -> Option<Message> {
         let line = self.next_line().await?;
         Some(Message::parse(&line.into()).unwrap())
@@ -213,12 +202,14 @@ impl Peer {
     }
 
     pub(crate) async fn reply(&mut self, to: &Asked, result: &str) {
-        let id = &to.id;
-        let message = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
+        self.answer(to, &format!(r#""result":{result}"#)).await;
+    }
+
+    pub(crate) async fn answer(&mut self, to: &Asked, outcome: &str) {
+        let message = format!(r#"{{"jsonrpc":"2.0","id":{},{outcome}}}"#, to.id);
         self.line(&message.replace('\n', " ")).await;
     }
 
-    /// Answers a call that the upstream makes; returns what the server got.
     pub(crate) async fn serve(&mut self, upstream: &Upstream, call: ToolCall) -> Asked {
         let running = calling(upstream, call);
         let asked = self.asked("tools/call").await;
@@ -228,11 +219,8 @@ impl Peer {
     }
 
     pub(crate) async fn refuse(&mut self, to: &Asked, code: i64) {
-        let id = &to.id;
-        self.line(&format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":"no","data":[1 ]}}}}"#
-        ))
-        .await;
+        let error = format!(r#""error":{{"code":{code},"message":"no","data":[1 ]}}"#);
+        self.answer(to, &error).await;
     }
 
     /// Refuses `initialize`, as a server does that speaks 2026-07-28 only.
@@ -252,7 +240,6 @@ impl Peer {
     }
 }
 
-/// A notification of progress.
 pub(crate) fn progress(params: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{params}}}"#)
 }
@@ -279,7 +266,6 @@ impl SendWatch for Watching {
     }
 }
 
-/// Keeps what is reported of a call's progress.
 #[derive(Default)]
 pub(crate) struct Reports(pub(crate) Mutex<Vec<String>>);
 

@@ -15,7 +15,6 @@ use crate::script::{Calling, DISCOVERED, INITIALIZED, LONG, RESULT, call, callin
 
 pub(crate) const JSON: &str = "content-type: application/json\r\n";
 
-/// An upstream of a modern server.
 pub(crate) async fn modern() -> (Upstream, Server) {
     modern_with(|_| {}).await
 }
@@ -28,7 +27,6 @@ pub(crate) async fn modern_with(set: impl FnOnce(&mut UpstreamOptions)) -> (Upst
     (upstream, server)
 }
 
-/// An upstream of a legacy server, in this session.
 pub(crate) async fn legacy(session: &str) -> (Upstream, Server) {
     let mut server = Server::start().await;
     let upstream = server.upstream(|_| {});
@@ -99,12 +97,10 @@ impl Server {
         upstream_at(self.address, set)
     }
 
-    /// Answers a call that the upstream makes; returns what the server got.
     pub(crate) async fn serve(&mut self, upstream: &Upstream, call: ToolCall) -> Exchange {
         self.answer(calling(upstream, call)).await
     }
 
-    /// Answers a call that runs; returns what the server got.
     pub(crate) async fn answer(&mut self, running: Calling) -> Exchange {
         let mut asked = self.asked("tools/call").await;
         asked.reply(RESULT).await;
@@ -123,7 +119,6 @@ impl Server {
         error
     }
 
-    /// Fails a call of the upstream as the server likes.
     pub(crate) async fn fail_once<Fut: Future<Output = ()>>(
         &mut self,
         upstream: &Upstream,
@@ -134,12 +129,10 @@ impl Server {
         running.await.unwrap().unwrap_err()
     }
 
-    /// Returns the next request that is not for a stream.
     pub(crate) async fn next(&mut self) -> Exchange {
         self.requests.recv().await.expect("a request")
     }
 
-    /// Returns the next request for a stream.
     pub(crate) async fn stream(&mut self) -> Exchange {
         self.streams.recv().await.expect("a request for a stream")
     }
@@ -255,7 +248,6 @@ impl Exchange {
         .await;
     }
 
-    /// Begins an event stream.
     pub(crate) async fn events(&mut self) {
         self.write(
             "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/event-stream\r\n\r\n",
@@ -263,7 +255,6 @@ impl Exchange {
         .await;
     }
 
-    /// Sends the result as an event.
     pub(crate) async fn end(&mut self, result: &str) {
         let id = self.id();
         self.event(&format!(
@@ -272,7 +263,6 @@ impl Exchange {
         .await;
     }
 
-    /// Sends one event.
     pub(crate) async fn event(&mut self, data: &str) {
         self.write(&format!("event: message\r\ndata: {data}\r\n\r\n"))
             .await;
@@ -282,7 +272,6 @@ impl Exchange {
         self.stream.write_all(text.as_bytes()).await.unwrap();
     }
 
-    /// Waits until the client closes the connection.
     pub(crate) async fn closed(mut self) {
         let mut rest = Vec::new();
         // a reset is as good as an end

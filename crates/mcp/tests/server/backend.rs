@@ -40,12 +40,10 @@ impl Bench {
         })
     }
 
-    /// Sets whether what is behind it has started.
     pub(crate) fn start(&self, started: bool) {
         self.started.send_replace(started);
     }
 
-    /// Changes the list of tools, and announces it.
     pub(crate) fn change(&self, tools: &[&str]) {
         let generation = self.listing.lock().generation + 1;
         *self.listing.lock() = Arc::new(listing(generation, tools));
@@ -58,7 +56,6 @@ impl Bench {
         seen.wait_for(|count| *count >= listeners).await.unwrap();
     }
 
-    /// Waits for the next thing that happened to a call.
     pub(crate) async fn event(&self) -> &'static str {
         self.seen.lock().await.recv().await.unwrap()
     }
@@ -74,7 +71,6 @@ fn listing(generation: u64, tools: &[&str]) -> ToolListing {
     ToolListing::new(generation, tools.chain(odd).collect())
 }
 
-/// Reports that a call was dropped.
 struct Held(mpsc::UnboundedSender<&'static str>);
 
 impl Drop for Held {
@@ -83,7 +79,6 @@ impl Drop for Held {
     }
 }
 
-/// What reached a tool, as JSON.
 fn seen(request: &CallRequest) -> String {
     let inbound = request.inbound.as_ref();
     let client = inbound.and_then(|inbound| inbound.client_info.as_deref());
@@ -103,6 +98,8 @@ fn seen(request: &CallRequest) -> String {
     .to_string()
 }
 
+const ASKING_RESULT: &str =
+    r#"{"resultType":"input_required","requestState":"s1","inputRequests":{}}"#;
 const PRETTY_RESULT: &str = "{\n  \"content\": [\r\n  ]\n}";
 
 async fn answer(
@@ -120,11 +117,7 @@ async fn answer(
             }
             return raw(PRETTY_RESULT);
         }
-        "asks" => {
-            return raw(
-                r#"{"resultType":"input_required","requestState":"s1","inputRequests":{}}"#,
-            );
-        }
+        "asks" => return raw(ASKING_RESULT),
         "large" => "x".repeat(200_000),
         "seen" => seen(&request),
         "hold" => {
@@ -165,12 +158,8 @@ async fn answer(
             return Err(error);
         }
         name => {
-            let text = format!("no tool {name:?}");
-            return Err(ToolError::new(
-                ErrorKind::UnknownTool,
-                Delivery::NotSent,
-                text,
-            ));
+            let (kind, text) = (ErrorKind::UnknownTool, format!("no tool {name:?}"));
+            return Err(ToolError::new(kind, Delivery::NotSent, text));
         }
     };
     Ok(ToolOutput::text(text))

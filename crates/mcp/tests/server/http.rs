@@ -61,14 +61,12 @@ impl Server {
         self.client.request(method, &self.url)
     }
 
-    /// A GET for the notifications of a session.
     pub(crate) fn listen(&self, session: &str) -> RequestBuilder {
         self.request(Method::GET)
             .header("accept", "text/event-stream")
             .header("mcp-session-id", session)
     }
 
-    /// Ends a session; returns the status.
     pub(crate) async fn delete(&self, session: &str) -> u16 {
         status(
             self.request(Method::DELETE)
@@ -105,7 +103,6 @@ impl Server {
         }
     }
 
-    /// Opens a legacy session and returns its id.
     pub(crate) async fn session(&self) -> String {
         let answer = self.post(INITIALIZE).send().await.unwrap();
         assert_eq!(answer.status(), 200);
@@ -146,17 +143,14 @@ pub(crate) fn client() -> reqwest::Client {
     reqwest::Client::builder().no_proxy().build().unwrap()
 }
 
-/// The body of an answer, as JSON.
 pub(crate) async fn json(answer: Response) -> Value {
     serde_json::from_str(&answer.text().await.unwrap()).unwrap()
 }
 
-/// Sends a request and returns the answer as JSON.
 pub(crate) async fn ask(request: RequestBuilder) -> Value {
     json(request.send().await.unwrap()).await
 }
 
-/// Sends a request and returns the status of the answer.
 pub(crate) async fn status(request: RequestBuilder) -> u16 {
     request.send().await.unwrap().status().as_u16()
 }
@@ -173,7 +167,6 @@ pub(crate) async fn seen(request: RequestBuilder) -> Value {
     serde_json::from_str(&text(request).await).unwrap()
 }
 
-/// Reads the events of a stream one by one.
 pub(crate) struct Events {
     response: Response,
     buffer: String,

@@ -10,7 +10,6 @@ mod clients;
 mod http;
 mod http_calls;
 mod http_cors;
-mod http_sessions;
 mod http_streams;
 mod refusals;
 mod stdio;

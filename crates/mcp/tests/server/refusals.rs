@@ -59,7 +59,6 @@ const REQUESTS: &str = r#"
 406 -32600 | subscriptions/listen | "notifications":{},META   | accept=application/json
 "#;
 
-/// Sends a message and compares status, code and id.
 async fn refused(server: &Server, expected: &str, body: &str, headers: &str, own: &[(&str, &str)]) {
     let mut all = vec![
         ("content-type", "application/json"),

@@ -57,7 +57,6 @@ impl Pipe {
         serde_json::from_str(&self.line().await).unwrap()
     }
 
-    /// Sends a message and returns the next one.
     async fn ask(&mut self, line: &str) -> Value {
         self.send(line).await;
         self.json().await
@@ -82,7 +81,6 @@ impl Pipe {
     }
 }
 
-/// Text of a call's answer.
 fn text(answer: &Value) -> &str {
     answer["result"]["content"][0]["text"].as_str().unwrap()
 }
@@ -96,32 +94,18 @@ async fn both_eras_are_served_on_one_pipe() {
     pipe.send(PING).await;
     assert_eq!(pipe.line().await, r#"{"jsonrpc":"2.0","id":7,"result":{}}"#);
     let modern = format!(",{META}");
-    let code = "/error/code";
+    let [code, kind] = ["/error/code", "/error/data/kind"];
+    let [complete, version] = ["/result/resultType", "/result/protocolVersion"];
+    let (empty, initialize) = (json!({"prompts": []}), INITIALIZE.to_owned());
     for (message, shown, expected) in [
-        (
-            call("2", "odd", &modern),
-            "/result/resultType",
-            json!("complete"),
-        ),
+        (call("2", "odd", &modern), complete, json!("complete")),
         (request("ping", META), code, json!(-32601)),
         (request("server/discover", ""), code, json!(-32602)),
         (call("7", "asks", ""), code, json!(-32010)),
         (call("8", "pretty", ""), "/result", json!({"content": []})),
-        (
-            call("9", "panics", ""),
-            "/error/data/kind",
-            json!("internal"),
-        ),
-        (
-            INITIALIZE.to_owned(),
-            "/result/protocolVersion",
-            json!("2025-06-18"),
-        ),
-        (
-            request("prompts/list", ""),
-            "/result",
-            json!({"prompts": []}),
-        ),
+        (call("9", "panics", ""), kind, json!("internal")),
+        (initialize, version, json!("2025-06-18")),
+        (request("prompts/list", ""), "/result", empty),
     ] {
         let answer = pipe.ask(&message).await;
         let found = answer.pointer(shown);

@@ -3,7 +3,6 @@
 use std::collections::{HashMap, VecDeque};
 
 use callward_replay::policies::{Belady, Queued, S3Fifo, Simulator, WTinyLfu};
-use callward_replay::{Capacity, Ours};
 use proptest::prelude::*;
 
 /// Requests for few keys, so that they repeat.
@@ -208,34 +207,4 @@ fn w_tinylfu_keeps_used_keys_through_a_scan() {
     assert_eq!(count(&mut Queued::lru(25)), 0);
     let kept = count(&mut WTinyLfu::new(25, 25));
     assert!(kept > 3800, "{kept} of 4000");
-}
-
-#[test]
-fn with_enough_capacity_all_policies_agree() {
-    let keys: Vec<u32> = (0..500_u32).map(|n| n * n % 83).collect();
-    let want = hits(&mut Queued::fifo(u64::MAX), &keys);
-    let capacity = 200;
-    let mut ours = Ours::new(Capacity::Entries(capacity), 0).unwrap();
-    let mut policies: [(&str, &mut dyn Simulator); 7] = [
-        ("fifo", &mut Queued::fifo(capacity)),
-        ("lru", &mut Queued::lru(capacity)),
-        ("lfu", &mut Queued::lfu(capacity)),
-        ("s3-fifo", &mut S3Fifo::new(capacity)),
-        ("w-tinylfu", &mut WTinyLfu::new(capacity, capacity)),
-        ("belady", &mut Belady::new(capacity, &keys)),
-        ("callward", &mut ours),
-    ];
-    for (name, policy) in &mut policies {
-        assert_eq!(hits(*policy, &keys), want, "{name}");
-    }
-}
-
-#[test]
-fn w_tinylfu_admits_only_more_frequent_keys() {
-    let mut policy = WTinyLfu::new(10, 10);
-    let first: Vec<u32> = (0..10).collect();
-    hits(&mut policy, &first);
-    hits(&mut policy, &[100, 101, 102]);
-    // the tenth was in the window, and had to go
-    assert_eq!(hits(&mut policy, &first[..9]), [true; 9]);
 }

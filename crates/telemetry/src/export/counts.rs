@@ -208,17 +208,6 @@ mod tests {
     }
 
     #[test]
-    fn shutdown_counts_waiting_and_later_spans_as_dropped() {
-        let queue = SpanQueue::new(5);
-        assert!(queue.admit() && queue.admit());
-        queue.close();
-        assert!(!queue.admit());
-        // a batch that was in flight ends too late
-        queue.sent(1, &Ok(()));
-        assert_eq!(queue.counts(), counts(0, 3, 0));
-    }
-
-    #[test]
     fn a_loss_is_reported_once_and_so_is_recovery() {
         let mut state = State {
             waiting: 100,

@@ -39,24 +39,6 @@ fn recorded() -> (Arc<CallRecord>, ToolCall) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_attempt_is_a_child_of_its_call() {
-    let capture = Capture::start();
-    let mut request = plain();
-    request.attempt_mut().advance(None);
-    send(&CallSpanLayer::new(), &miss(), request).await.unwrap();
-    let seen = capture.one(names::ATTEMPT_SPAN);
-    assert_eq!(seen.parent, Some(names::CALL_SPAN));
-    assert!(seen.closed && seen.inside == 0);
-    seen.assert_has(&[
-        ("callward.attempt.number", "2"),
-        ("callward.server", "orders-eu"),
-        ("callward.delivery", "answered"),
-        ("duration_ms", "250.0"),
-    ]);
-    assert_eq!(seen.field("error.type"), None);
-}
-
-#[tokio::test(start_paused = true)]
 async fn each_ending_is_recorded_in_span_and_record() {
     let failed = |kind, delivery| Err(ToolError::new(kind, delivery, "failed"));
     let refused = ErrorKind::ConnectFailed;

@@ -1,12 +1,11 @@
 //! Metrics of calls and attempts.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use callward_core::{
-    Annotations, ArgumentRule, CacheStatus, CallPlan, Condition, Delivery, ErrorKind, Hints,
-    Inferred, Profile, Refinements, Tool, ToolError, ToolOutput, Trust, When,
+    Annotations, ArgumentRule, CacheStatus, CallPlan, Condition, Hints, Inferred, Profile,
+    Refinements, Tool, ToolOutput, Trust, When,
 };
 use callward_telemetry::CallSpanLayer;
 use callward_testkit::{MockService, call, tool};
@@ -69,37 +68,6 @@ async fn a_call_is_counted_and_measured_with_its_attributes() {
     for secret in ["password", "hunter2", "classified"] {
         assert!(!text.contains(secret), "{text}");
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn failures_are_counted_by_error_type() {
-    let meters = Meters::start();
-    let fault = |code| {
-        Err(ToolError::new(ErrorKind::ServerFault, Delivery::Answered, "no").with_code(code))
-    };
-    let failing = server(CacheStatus::Miss, move |n| match n {
-        1 => fault(-32603),
-        2 | 3 => fault(123_456),
-        _ => Ok(ToolOutput::error_text("no such order")),
-    });
-    let x = tool("x").build();
-    // one meter for all of them: instruments of one name are one
-    for _ in 0..4 {
-        one_call(&meters, &failing, &x).await;
-    }
-    let points = meters.points("callward.calls");
-    let calls = points
-        .iter()
-        .map(|point| (by(point, "error.type"), point.count));
-    let calls: BTreeMap<_, _> = calls.collect();
-    let expected = [("-32603", 1), ("server_fault", 2), ("tool_error", 1)];
-    assert_eq!(
-        calls,
-        expected.map(|(word, count)| (Some(word), count)).into()
-    );
-    let mut attempts = meters.points("callward.attempts");
-    attempts.retain(|point| by(point, "error.type") == Some("server_fault"));
-    assert_eq!(attempts[0].count, 3);
 }
 
 #[tokio::test(start_paused = true)]

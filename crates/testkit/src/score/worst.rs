@@ -41,9 +41,9 @@ impl Score {
 
 #[cfg(test)]
 mod tests {
-    use callward_core::{Field, RuleSet};
+    use callward_core::Field;
 
-    use crate::score::{Mistake, Score, read, score};
+    use crate::score::{Mistake, Score};
 
     fn mistake(tool: &str, hint: Field, concluded: Option<bool>, strong: bool) -> Mistake {
         Mistake {
@@ -74,13 +74,5 @@ mod tests {
         let order: Vec<&str> = score.worst().iter().map(|one| one.tool.as_str()).collect();
         let expected = ["unsafe", "relaxes", "contradicts", "tightens", "silent"];
         assert_eq!(order, expected);
-    }
-
-    #[test]
-    fn nothing_is_listed_twice_or_left_out() {
-        let cases = read(include_str!("../../data/corpus.jsonl")).unwrap();
-        let score = score(&cases, RuleSet::Neurolink);
-        let extra = (score.harmful.iter()).filter(|harm| !score.mistakes.contains(harm));
-        assert_eq!(score.worst().len(), score.mistakes.len() + extra.count());
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use callward_core::{Delivery, ErrorKind, ProgressSink, ToolError};
+use callward_core::ProgressSink;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 
@@ -85,14 +85,7 @@ fn headers(
         // no revision is agreed on yet: the message itself offers one
         headers.remove(header::PROTOCOL_VERSION);
     }
-    let invalid = |what: &str| {
-        let text = format!("{what} cannot travel in a header");
-        RequestError::from(ToolError::new(
-            ErrorKind::InvalidCall,
-            Delivery::NotSent,
-            text,
-        ))
-    };
+    let invalid = |what: &str| RequestError::invalid(format!("{what} cannot travel in a header"));
     if let Some(key) = ask.key(&session.style) {
         let key = HeaderValue::try_from(key).map_err(|_| invalid("the idempotency key"))?;
         headers.insert(header::IDEMPOTENCY_KEY, key);
@@ -101,17 +94,14 @@ fn headers(
         return Ok(headers);
     }
     headers.insert(header::METHOD, HeaderValue::from_static(ask.method));
-    let Some(call) = ask.call else {
-        return Ok(headers);
-    };
-    let name = header::encode_value(call.tool().name().as_str());
-    let name = HeaderValue::try_from(name).map_err(|_| invalid("the tool's name"))?;
-    headers.insert(header::NAME, name);
-    if let Some(mirrored) = mirrored {
+    if let Some(name) = ask.name.map(header::encode_value) {
+        let name = HeaderValue::try_from(name).map_err(|_| invalid("the name"))?;
+        headers.insert(header::NAME, name);
+    }
+    if let (Some(mirrored), Some(call)) = (mirrored, ask.call) {
         let values = mirrored.values(call.arguments()).map_err(|error| {
-            let text = "the arguments cannot be mirrored into headers";
-            let refused = ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, text);
-            RequestError::Failed(refused.with_source(error))
+            RequestError::invalid("the arguments cannot be mirrored into headers")
+                .with_source(error)
         })?;
         for (name, value) in values {
             let name = HeaderName::try_from(name).map_err(|_| invalid("an argument's name"))?;
@@ -187,10 +177,11 @@ async fn read(
             }
         }
     } else {
+        let content_type = response.headers().get(CONTENT_TYPE);
         return Err(RequestError::protocol(format!(
             "the server answered HTTP {status} with content type {:?}, which is neither JSON nor an \
              event stream",
-            shown(response.headers())
+            plain_text(content_type.map_or(b"", HeaderValue::as_bytes))
         )));
     };
     Ok((result, session_id))
@@ -271,11 +262,7 @@ pub(super) async fn events(
         return Err(refused(session, &response));
     }
     let limit = link.shared.options.max_message;
-    let limit = if after.is_some() {
-        limit
-    } else {
-        limit.min(SHORT)
-    };
+    let limit = limit.min(if after.is_some() { limit } else { SHORT });
     let long = link.shared.long_messages.clone();
     Ok(EventReader::new(response.into_body(), limit, long))
 }
@@ -288,7 +275,7 @@ fn refused<B>(session: &Session, response: &Response<B>) -> RequestError {
     }
 }
 
-/// Returns what is shown of a refusal that is neither JSON nor HTML.
+/// Returns what is shown of a text of the server, such as a refusal that is neither JSON nor HTML.
 fn plain_text(words: &[u8]) -> String {
     let words = String::from_utf8_lossy(words);
     if words.trim_start().starts_with(['<', '{', '[']) {
@@ -301,23 +288,8 @@ fn plain_text(words: &[u8]) -> String {
     shown.take(MAX_PLAIN_TEXT).collect()
 }
 
-/// How many characters of a refusal are shown.
+/// How many characters of such a text are shown.
 const MAX_PLAIN_TEXT: usize = 200;
-
-/// Returns the content type for a message: the server chose it, so it is cut.
-fn shown(headers: &HeaderMap) -> String {
-    let content_type = headers
-        .get(CONTENT_TYPE)
-        .map_or(&b""[..], HeaderValue::as_bytes);
-    let visible = content_type.iter().filter(|byte| byte.is_ascii_graphic());
-    visible
-        .take(MAX_CONTENT_TYPE)
-        .map(|byte| char::from(*byte))
-        .collect()
-}
-
-/// How many characters of a content type are shown.
-const MAX_CONTENT_TYPE: usize = 60;
 
 /// Recognises the error message of a server that lost a session.
 pub(super) fn names_session(message: &str) -> bool {
@@ -394,22 +366,4 @@ pub(super) fn unsent(error: &SendError, cut_short: bool) -> RequestError {
         ));
     }
     RequestError::lost(format!("the connection broke before an answer: {cause}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_content_type_is_shown_in_part() {
-        for (sent, expected) in [
-            ("text/html; charset=utf-8", "text/html;charset=utf-8"),
-            ("a\tb\u{202e}c", "abc"),
-            (&"x".repeat(500), &"x".repeat(60)),
-        ] {
-            let value = HeaderValue::from_bytes(sent.as_bytes()).unwrap();
-            let headers = HeaderMap::from_iter([(CONTENT_TYPE, value)]);
-            assert_eq!(shown(&headers), expected);
-        }
-    }
 }

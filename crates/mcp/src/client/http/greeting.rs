@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use callward_core::{PeerSession, PeerSide};
+use callward_core::PeerSide;
 use http::{HeaderValue, Method};
 use tokio::time::{Instant, timeout};
 
@@ -63,18 +63,9 @@ async fn detect(link: &Arc<HttpLink>, was_legacy: bool) -> Result<Session, Reque
 async fn open(link: &Arc<HttpLink>) -> Result<Session, RequestError> {
     let (info, id) = initialize(link).await?;
     let mut session = link.session_of(info, id);
-    let observer = link.shared.options.observer.clone();
-    session.timer = observer
-        .filter(|_| session.can_be_forgotten())
-        .map(|observer| {
-            SessionTimer::begin(
-                observer,
-                PeerSession {
-                    side: PeerSide::Client,
-                    transport: "tcp",
-                },
-            )
-        });
+    let observer = link.shared.options.observer.as_ref();
+    let observer = observer.filter(|_| session.can_be_forgotten());
+    session.timer = SessionTimer::begin(observer, PeerSide::Client, "tcp");
     let ready = write::notification("notifications/initialized", None);
     exchange::tell(link, &session, ready).await?;
     Ok(session)

@@ -3,7 +3,6 @@
 //!
 //! A server decides how many there are, so they share one bounded queue, and each has a time limit.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -14,6 +13,7 @@ use tokio::time::Instant;
 use super::exchange;
 use super::link::HttpLink;
 use super::session::Session;
+use crate::sparse::Sparse;
 
 /// How many notices wait. What comes beyond that is dropped.
 const MAX_WAITING: usize = 256;
@@ -26,11 +26,12 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 /// How long one may wait: after that the server has given up, or ended the call.
 const MAX_WAIT: Duration = Duration::from_secs(5);
 
+static DROPPED: Sparse = Sparse::new();
+
 /// The sending half of the queue. The task that sends ends with it.
 #[derive(Debug)]
 pub(super) struct Notices {
     queue: mpsc::Sender<Notice>,
-    has_dropped: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -53,19 +54,17 @@ impl Notices {
                 }
             }
         }));
-        Self {
-            queue,
-            has_dropped: AtomicBool::new(false),
-        }
+        Self { queue }
     }
 
-    /// Queues a reply to a request of the server. Of those that have to be dropped the first is
+    /// Queues a reply to a request of the server. Of those that have to be dropped some are
     /// reported.
     pub(super) fn reply(&self, session: &Arc<Session>, message: Vec<u8>) {
         let is_lost = !self.push(session, message) && !self.queue.is_closed();
-        if is_lost && !self.has_dropped.swap(true, Ordering::Relaxed) {
+        if is_lost && let Some(unlogged) = DROPPED.admit() {
             tracing::warn!(
                 session = session.id(),
+                unlogged,
                 "a reply to a request of the server is dropped, and more may be: the server takes them \
                  too slowly, or its ids are too long"
             );

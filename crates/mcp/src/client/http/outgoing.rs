@@ -74,21 +74,3 @@ impl Body for Outgoing {
         SizeHint::with_exact(self.rest.len() as u64)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use http_body_util::BodyExt;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn what_was_withdrawn_is_never_handed_out() {
-        let (mut body, upload) = Outgoing::new(Bytes::from_static(b"{}"));
-        assert_eq!(body.size_hint().exact(), Some(2));
-        let first = body.frame().await.unwrap().unwrap();
-        assert_eq!(first.into_data().unwrap(), "{");
-        assert!(upload.withdraw());
-        assert!(body.frame().await.unwrap().is_err());
-        assert!(!body.is_end_stream());
-    }
-}

@@ -20,34 +20,9 @@ const STATUS_WAIT: Duration = Duration::from_millis(250);
 
 /// What a child finds in its environment by default: what programs need to find their
 /// files and their way to the network, and no secrets.
-const SAFE_ENVIRONMENT: [&str; 26] = [
-    "APPDATA",
-    "COMSPEC",
-    "HOME",
-    "HOMEDRIVE",
-    "HOMEPATH",
-    "HTTPS_PROXY",
-    "HTTP_PROXY",
-    "LANG",
-    "LC_ALL",
-    "LOCALAPPDATA",
-    "LOGNAME",
-    "NO_PROXY",
-    "PATH",
-    "PATHEXT",
-    "PROGRAMFILES",
-    "SHELL",
-    "SSL_CERT_DIR",
-    "SSL_CERT_FILE",
-    "SYSTEMROOT",
-    "TEMP",
-    "TERM",
-    "TMP",
-    "TMPDIR",
-    "TZ",
-    "USER",
-    "USERPROFILE",
-];
+const SAFE_ENVIRONMENT: &str = "APPDATA COMSPEC HOME HOMEDRIVE HOMEPATH HTTPS_PROXY HTTP_PROXY LANG \
+    LC_ALL LOCALAPPDATA LOGNAME NO_PROXY PATH PATHEXT PROGRAMFILES SHELL SSL_CERT_DIR SSL_CERT_FILE \
+    SYSTEMROOT TEMP TERM TMP TMPDIR TZ USER USERPROFILE";
 
 /// A running child. Dropping it ends the child and everything that it started.
 #[derive(Debug)]
@@ -79,11 +54,8 @@ impl Process {
             .kill_on_drop(!supervised);
         if !spec.whole_environment {
             command.env_clear();
-            command.envs(
-                SAFE_ENVIRONMENT
-                    .iter()
-                    .filter_map(|name| Some((name, std::env::var_os(name)?))),
-            );
+            let names = SAFE_ENVIRONMENT.split_whitespace();
+            command.envs(names.filter_map(|name| Some((name, std::env::var_os(name)?))));
         }
         command.envs(&spec.env);
         // its own process group: the children of npx or uvx can be ended too, and Ctrl-C does not
@@ -146,28 +118,20 @@ impl Process {
 
     /// Ends the child, whose input is closed already: wait, SIGTERM, wait, SIGKILL.
     pub(super) async fn end(mut self, grace: Duration) {
-        if self.has_ended(grace).await {
-            return;
-        }
-        self.terminate();
-        if self.has_ended(grace).await {
-            return;
-        }
-        if self.supervised {
-            // the second one kills
-            self.terminate();
-            if self.has_ended(SUPERVISOR_WAIT).await {
+        let mut waits = vec![grace, grace];
+        // the second SIGTERM makes a supervisor kill
+        waits.extend(self.supervised.then_some(SUPERVISOR_WAIT));
+        for (terminated, wait) in waits.into_iter().enumerate() {
+            if terminated > 0 {
+                self.terminate();
+            }
+            if tokio::time::timeout(wait, self.child.wait()).await.is_ok() {
                 return;
             }
         }
         signal(self.leader, End::Kill);
         // fails only if the child has ended already
         let _ = self.child.kill().await;
-    }
-
-    async fn has_ended(&mut self, within: Duration) -> bool {
-        let ended = tokio::time::timeout(within, self.child.wait());
-        ended.await.is_ok()
     }
 
     fn terminate(&self) {

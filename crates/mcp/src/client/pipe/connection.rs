@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::batch::{Batch, Line};
-use super::waiters::{Answer, Waiters};
+use super::waiters::{Answer, Waiters, Written};
 use crate::client::answer::RequestError;
 use crate::client::ask::{self, Ask, Style};
 use crate::client::carried::Carried;
@@ -80,7 +80,7 @@ impl Connection {
                     .await;
                 let mut waiters = connection.waiters.lock();
                 for (id, written) in batch.unfinished() {
-                    waiters.fell_short(id, written);
+                    waiters.mark(id, written);
                 }
             }
         });
@@ -185,7 +185,8 @@ impl Connection {
                     for line in due.by_ref() {
                         self.waiting.fetch_sub(line.bytes.len(), Ordering::Relaxed);
                         // marked before the write: an answer may overtake the writer's next step
-                        if line.request.is_none_or(|id| waiters.start(id)) {
+                        let is_due = |id| waiters.mark(id, Written::Whole);
+                        if line.request.is_none_or(is_due) {
                             batch.push(line);
                         }
                         if batch.is_full() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use callward_core::{PeerSession, PeerSide};
+use callward_core::PeerSide;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -144,14 +144,9 @@ async fn attend(
         style: shared.options.style(&info),
     };
     // a connection with a legacy server is a session, from its greeting on
-    let observer = shared.options.observer.clone();
-    let session = PeerSession {
-        side: PeerSide::Client,
-        transport: "pipe",
-    };
-    let _session = observer
-        .filter(|_| info.era == Era::Legacy)
-        .map(|observer| SessionTimer::begin(observer, session));
+    let observer = shared.options.observer.as_ref();
+    let observer = observer.filter(|_| info.era == Era::Legacy);
+    let _session = SessionTimer::begin(observer, PeerSide::Client, "pipe");
     let listens = info.era == Era::Modern && info.tools_list_changed;
     link.state.send_replace(LinkState::Live(live.clone()));
     shared.greeted(Arc::new(info));

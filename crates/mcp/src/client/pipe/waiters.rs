@@ -57,20 +57,11 @@ impl Waiters {
         Some(receiver)
     }
 
-    /// Notes that a request is about to be written. Returns `false` if no caller waits for it any
-    /// more.
-    pub(super) fn start(&mut self, id: u64) -> bool {
-        self.waiting
-            .get_mut(&id)
-            .map(|waiter| waiter.written = Written::Whole)
-            .is_some()
-    }
-
-    /// Notes that a request was not written to its end after all.
-    pub(super) fn fell_short(&mut self, id: u64, written: Written) {
-        if let Some(waiter) = self.waiting.get_mut(&id) {
-            waiter.written = written;
-        }
+    /// Notes how much of a request is about to be written, or was in the end. Returns `false` if no
+    /// caller waits for it any more.
+    pub(super) fn mark(&mut self, id: u64, written: Written) -> bool {
+        let waiter = self.waiting.get_mut(&id);
+        waiter.map(|waiter| waiter.written = written).is_some()
     }
 
     /// Hands over an answer. Returns `false` if no caller waits for it.

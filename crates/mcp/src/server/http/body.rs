@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
-use callward_core::{Delivery, ErrorKind, ToolError};
 use http::StatusCode;
 use http_body::Body as _;
 use http_body_util::BodyExt;
@@ -73,9 +72,7 @@ impl Bodies {
         let space = Arc::clone(&self.space).try_acquire_many_owned(more);
         let space = space.map_err(|_| {
             let text = "too many large requests are being read";
-            let error = ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, text);
-            let error = error.with_retry_after(RETRY_AFTER);
-            Fault::runtime(StatusCode::SERVICE_UNAVAILABLE, &error)
+            Fault::overloaded(text, Some(RETRY_AFTER))
         })?;
         match held {
             Some(held) => held.merge(space),
@@ -139,10 +136,9 @@ async fn read(
     if length > limit {
         return Err(too_long(limit));
     }
-    Ok(if rest.is_empty() {
-        first
-    } else {
-        rest.concat().into()
+    Ok(match rest.is_empty() {
+        true => first,
+        false => rest.concat().into(),
     })
 }
 
@@ -187,19 +183,16 @@ mod tests {
         for (chunks, expected) in [
             (&["ab", "", "cd", "e"][..], Ok("abcde")),
             (&[], Ok("")),
-            (&["abc", "def"], Err(StatusCode::PAYLOAD_TOO_LARGE)),
-            (&["abcdefghijklmnop"], Err(StatusCode::PAYLOAD_TOO_LARGE)),
-            (
-                &["abc", "defgh", "ijklmn"],
-                Err(StatusCode::PAYLOAD_TOO_LARGE),
-            ),
+            (&["abc", "def"], Err(413)),
+            (&["abcdefghijklmnop"], Err(413)),
+            (&["abc", "defgh", "ijklmn"], Err(413)),
         ] {
-            let body = Body::from_stream(stream::iter(
-                chunks.iter().copied().map(Ok::<_, Infallible>),
-            ));
+            let chunks = chunks.iter().copied().map(Ok::<_, Infallible>);
+            let body = Body::from_stream(stream::iter(chunks));
             let read = bodies(5).read(body).await;
-            let read = read.map(|(body, _)| body).map_err(|fault| fault.status);
-            assert_eq!(read, expected.map(Bytes::from), "{chunks:?}");
+            let read = read.map(|(body, _)| body);
+            let read = read.map_err(|fault| fault.status.as_u16());
+            assert_eq!(read, expected.map(Bytes::from));
         }
     }
 

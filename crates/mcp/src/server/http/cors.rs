@@ -47,8 +47,10 @@ pub(super) fn preflight(origin: Option<HeaderValue>, asked: &HeaderMap) -> Respo
     let mut response = status(StatusCode::NO_CONTENT);
     let headers = response.headers_mut();
     let Some(origin) = origin else {
-        let allowed = HeaderValue::from_static("GET, POST, DELETE, OPTIONS");
-        headers.insert(ALLOW, allowed);
+        headers.insert(
+            ALLOW,
+            HeaderValue::from_static("GET, POST, DELETE, OPTIONS"),
+        );
         return response;
     };
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
@@ -73,16 +75,14 @@ fn request_headers(asked: &HeaderMap) -> HeaderValue {
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
         .map(str::trim)
-        .filter(|name| mirrors_argument(name))
+        .filter(|name| {
+            let prefix = name.get(..PARAM_PREFIX.len());
+            prefix.is_some_and(|prefix| prefix.eq_ignore_ascii_case(PARAM_PREFIX))
+        })
         .take(MOST_PARAM_HEADERS)
         .for_each(|name| {
             allowed.push_str(", ");
             allowed.push_str(name);
         });
     HeaderValue::try_from(allowed).unwrap_or_else(|_| HeaderValue::from_static(REQUEST_HEADERS))
-}
-
-fn mirrors_argument(name: &str) -> bool {
-    let prefix = name.get(..PARAM_PREFIX.len());
-    prefix.is_some_and(|prefix| prefix.eq_ignore_ascii_case(PARAM_PREFIX))
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
 use axum::response::Response;
-use callward_core::{Caller, ClientInfo, Delivery, ErrorKind, Principal, ToolError};
+use callward_core::{Caller, ClientInfo, Principal};
 use futures_util::stream;
 use http::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use http::request::Parts;
@@ -86,18 +86,15 @@ impl Endpoint {
         };
         let opened = self.sessions.lock().open(Instant::now(), counted, open);
         opened.map_err(|full| {
-            let whose = if full.of_client {
-                " of this client"
-            } else {
-                ""
+            let whose = match full.of_client {
+                true => " of this client",
+                false => "",
             };
             let text = format!(
                 "{} sessions{whose} are open; end those that are not used any more",
                 full.open
             );
-            let error = ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, text);
-            let error = error.with_retry_after(full.retry_after);
-            Fault::runtime(StatusCode::SERVICE_UNAVAILABLE, &error)
+            Fault::overloaded(text, Some(full.retry_after))
         })
     }
 

@@ -69,7 +69,7 @@ pub fn check_host(
         (Err(_), _) => shown(headers, &HOST),
         (Ok(Some(host)), _) if !is_allowed(host) => quoted(host),
         (Ok(_), Some(target)) if !is_allowed(target) => quoted(target),
-        (Ok(None), None) if !allowed.contains(&HostPattern::any()) => shown(headers, &HOST),
+        (Ok(None), None) if !allowed.contains(&HostPattern::Any) => shown(headers, &HOST),
         _ => return Ok(()),
     };
     if let Some(unlogged) = HOSTS_REFUSED.admit() {
@@ -116,7 +116,7 @@ mod tests {
         origins: &[&str],
     ) -> Result<(), String> {
         let pattern = match pattern {
-            "loopback" => HostPattern::loopback(),
+            "loopback" => HostPattern::Loopback,
             other => other.parse().unwrap(),
         };
         let mut headers = HeaderMap::new();
@@ -169,7 +169,7 @@ mod tests {
             assert_eq!(passes, expected, "{case}");
         }
         let malformed = "localhost:99999 localhost: localhost:+80 localhost:80:80 user@localhost \
-                         ::1 [localhost] [::1 :80";
+                         ::1 [localhost] [::1 :80 localhost/";
         for malformed in malformed.split(' ').chain(["local host", ""]) {
             for pattern in ["loopback", "*"] {
                 let checked = checked(pattern, PATH, &[malformed], &[]);
@@ -183,17 +183,14 @@ mod tests {
         let long = "x".repeat(4_000);
         let (host, origin) = ("`http.allowed_hosts`", "`http.allowed_origins`");
         let app = "https://app.example";
+        let twice = ["http://localhost"; 2];
         for (hosts, origins, words) in [
             (&[][..], &[][..], ["without one", host]),
             (&["a.example:8443"], &[], [r#""a.example:8443""#, host]),
             (&["localhost", "localhost"], &[], ["given twice", host]),
             (&[&long], &[], ["xxx", host]),
             (&["localhost"], &[app], [r#""https://app.example""#, origin]),
-            (
-                &["localhost"],
-                &["http://localhost"; 2],
-                ["given twice", origin],
-            ),
+            (&["localhost"], &twice, ["given twice", origin]),
         ] {
             let message = checked("loopback", "/mcp", hosts, origins).unwrap_err();
             assert!(message.len() < 400, "{message}");

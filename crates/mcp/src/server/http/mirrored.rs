@@ -32,13 +32,13 @@ pub(super) fn check(
         return Ok(());
     }
     expect(headers, header::METHOD, &request.method)?;
+    let Some(name) = request.name.as_deref() else {
+        return Ok(()); // not relayed, or refused for that, with a better reason
+    };
+    expect(headers, header::NAME, name)?;
     if request.method != method::CALL_TOOL {
         return Ok(());
     }
-    let Some(name) = request.tool.as_deref() else {
-        return Ok(()); // refused for that, with a better reason
-    };
-    expect(headers, header::NAME, name)?;
     let listing = listing();
     let Some(mirrored) = listing.mirrored(name) else {
         return Ok(());
@@ -57,13 +57,10 @@ pub(super) fn check(
     let surplus = headers.keys().map(http::HeaderName::as_str).find(|header| {
         header.starts_with(header::PARAM_PREFIX) && !values.iter().any(|(name, _)| name == header)
     });
-    match surplus {
-        Some(header) => {
-            let reason = format!("{header} mirrors nothing in the arguments");
-            Err(Fault::header_mismatch(reason))
-        }
-        None => Ok(()),
-    }
+    surplus.map_or(Ok(()), |header| {
+        let reason = format!("{header} mirrors nothing in the arguments");
+        Err(Fault::header_mismatch(reason))
+    })
 }
 
 /// Takes the name a client gives its call in a header. Where the body has one too, it is the same.
@@ -82,15 +79,14 @@ pub(super) fn take_key(headers: &HeaderMap, request: &mut Request) -> Result<(),
         .unwrap_or(raw);
     let key = IdempotencyKey::new(bare)
         .map_err(|error| Fault::invalid_params(format!("Idempotency-Key: {error}")))?;
-    match &request.key {
-        Some(body) if *body != key => Err(Fault::invalid_params(format!(
-            "Idempotency-Key is {raw:?}, the body says \"{body}\""
-        ))),
-        _ => {
-            request.key = Some(key);
-            Ok(())
-        }
+    if let Some(body) = &request.key
+        && *body != key
+    {
+        let text = format!("Idempotency-Key is {raw:?}, the body says \"{body}\"");
+        return Err(Fault::invalid_params(text));
     }
+    request.key = Some(key);
+    Ok(())
 }
 
 /// Returns a header that may be there once.

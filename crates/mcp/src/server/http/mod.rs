@@ -53,8 +53,7 @@ impl HttpEndpoint {
     pub async fn serve(self, request: Request) -> Response {
         let Self(endpoint) = self;
         let (parts, body) = request.into_parts();
-        let options = &endpoint.options;
-        let origin = match guard::check(options, &parts.uri, &parts.headers) {
+        let origin = match guard::check(&endpoint.options, &parts.uri, &parts.headers) {
             Ok(origin) => origin,
             Err(fault) => return refuse(&fault),
         };

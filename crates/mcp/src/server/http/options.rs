@@ -12,7 +12,7 @@ use super::origin::OriginPattern;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct HttpOptions {
-    /// Which hosts are served. Default: [`HostPattern::loopback`].
+    /// Which hosts are served. Default: [`HostPattern::Loopback`].
     pub allowed_hosts: Vec<HostPattern>,
     /// Which `Origin` headers are served; a request without one is not from a browser and passes.
     /// Default: the loopback origins, on any port.
@@ -44,7 +44,7 @@ pub struct HttpOptions {
 impl Default for HttpOptions {
     fn default() -> Self {
         Self {
-            allowed_hosts: vec![HostPattern::loopback()],
+            allowed_hosts: vec![HostPattern::Loopback],
             allowed_origins: OriginPattern::loopback(),
             max_body: 4 * 1024 * 1024,
             max_bodies: 64 * 1024 * 1024,

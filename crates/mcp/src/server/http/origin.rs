@@ -22,7 +22,7 @@ impl OriginPattern {
     /// The loopback origins, on any port.
     pub(super) fn loopback() -> Vec<Self> {
         let one = |scheme: &str| {
-            let (scheme, host) = (scheme.to_owned(), HostPattern::loopback());
+            let (scheme, host) = (scheme.to_owned(), HostPattern::Loopback);
             Self(Origins::One { scheme, host })
         };
         vec![one("http"), one("https")]
@@ -63,7 +63,8 @@ impl FromStr for OriginPattern {
             Some(_) => None,
             None => port.or_else(|| default_port(scheme)),
         };
-        let host = HostPattern::one(host.to_owned(), port);
+        let host = host.to_owned();
+        let host = HostPattern::One { host, port };
         let scheme = scheme.to_owned();
         Ok(Self(Origins::One { scheme, host }))
     }

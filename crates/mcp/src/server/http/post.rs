@@ -56,18 +56,15 @@ pub(super) async fn take(
             let answered = answered.await;
             answered.map_err(|fault| fault.under(Some(&request.id)))
         }
-        Received::Notification { method, params } => {
+        other => {
             mirrored::stated_version(&parts.headers)?;
-            let session = endpoint.session(parts)?;
-            if method == method::CANCELLED
-                && let Some((session, id)) = session.zip(cancelled_id(params.as_ref()))
+            if let Received::Notification { method, params } = other
+                && let Some(session) = endpoint.session(parts)?
+                && method == method::CANCELLED
+                && let Some(id) = cancelled_id(params.as_ref())
             {
                 session.calls.cancel(&id);
             }
-            Ok(status(StatusCode::ACCEPTED))
-        }
-        Received::Response => {
-            mirrored::stated_version(&parts.headers)?;
             Ok(status(StatusCode::ACCEPTED))
         }
     }
@@ -94,7 +91,7 @@ async fn answer(
         Era::Legacy => endpoint.session(parts)?,
     };
     // a modern call waits, too: which headers it must have is known once its tool is listed
-    if (era == Era::Modern || request.method != method::CALL_TOOL)
+    if (era == Era::Modern || !request.is_relayed())
         && let Some(started) = endpoint.dispatcher.starting(request)
     {
         started.await;

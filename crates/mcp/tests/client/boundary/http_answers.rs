@@ -7,126 +7,71 @@ use callward_testkit::hostile::peer::{Reply, Then};
 
 use super::{Bed, assert_told_the_truth, delivery, object_end};
 
-/// One way to say something.
-#[derive(Clone, Copy)]
-struct Form {
-    name: &'static str,
-    answer: fn(&str) -> String,
-    /// What is known once this much was said.
-    meaning: fn(&str) -> Option<Delivery>,
-}
-
-const FORMS: [Form; 8] = [
-    Form {
-        name: "JSON of known length",
-        answer: |id| with_length("200 x", "application/json", &result(id)),
-        meaning: json,
-    },
-    Form {
-        name: "JSON in chunks",
-        answer: |id| in_chunks("application/json", &result(id)),
-        meaning: json,
-    },
-    Form {
-        name: "JSON to the end of the connection",
-        answer: |id| to_the_end("application/json", &result(id)),
-        meaning: json,
-    },
-    Form {
-        name: "events in chunks",
-        answer: |id| in_chunks("text/event-stream", &event(&result(id))),
-        meaning: events,
-    },
-    Form {
-        name: "events to the end of the connection",
-        answer: |id| to_the_end("text/event-stream", &event(&result(id))),
-        meaning: events,
-    },
-    Form {
-        name: "a JSON-RPC error",
-        answer: |id| with_length("200 x", "application/json", &error(id)),
-        meaning: |said| json(said).or(Some(Delivery::Answered)),
-    },
-    Form {
-        name: "a JSON-RPC error as an event",
-        answer: |id| in_chunks("text/event-stream", &event(&error(id))),
-        meaning: |said| events(said).or(Some(Delivery::Answered)),
-    },
-    Form {
-        name: "a status and a reason",
-        answer: |id| with_length("503 x", "application/json", &error(id)),
-        // the status says enough
-        meaning: |said| {
-            Some(match body(said) {
-                None => Delivery::Unknown,
-                Some(_) => Delivery::Answered,
-            })
-        },
-    },
+/// The forms of an answer, in words that [`answer`] and [`meaning`] read.
+const FORMS: [&str; 8] = [
+    "result of known length",
+    "result in chunks",
+    "result to the end of the connection",
+    "result as event in chunks",
+    "result as event to the end of the connection",
+    "error of known length",
+    "error as event in chunks",
+    "error with status of known length",
 ];
 
-fn result(id: &str) -> String {
-    let result = r#"{"content":[{"type":"text","text":"{\"}"}]}"#;
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
-}
-
-fn error(id: &str) -> String {
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32603,"message":"no }} way"}}}}"#)
-}
-
-fn event(data: &str) -> String {
-    format!(": hello\n\nevent: message\ndata: {data}\n\n")
-}
-
-fn with_length(status: &str, content_type: &str, body: &str) -> String {
-    let length = body.len();
-    format!(
-        "HTTP/1.1 {status}\r\ncontent-type: {content_type}\r\nretry-after: 7\r\n\
-         content-length: {length}\r\n\r\n{body}"
-    )
-}
-
-fn in_chunks(content_type: &str, body: &str) -> String {
-    let (one, other) = body.split_at(body.len() / 2);
-    format!(
-        "HTTP/1.1 200 x\r\ncontent-type: {content_type}\r\ntransfer-encoding: chunked\r\n\r\n\
-         {:x}\r\n{one}\r\n{:x}\r\n{other}\r\n0\r\n\r\n",
-        one.len(),
-        other.len()
-    )
-}
-
-fn to_the_end(content_type: &str, body: &str) -> String {
-    format!("HTTP/1.1 200 x\r\ncontent-type: {content_type}\r\nconnection: close\r\n\r\n{body}")
-}
-
-fn body(said: &str) -> Option<&str> {
-    said.split_once("\r\n\r\n").map(|(_, body)| body)
-}
-
-/// JSON says something with its last bracket, whatever should have come after it.
-fn json(said: &str) -> Option<Delivery> {
-    match body(said).and_then(|body| object_end(body.as_bytes())) {
-        None => Some(Delivery::Unknown),
-        Some(_) => None,
+fn answer(form: &str, id: &str) -> String {
+    let outcome = match form.starts_with("error") {
+        true => r#""error":{"code":-32603,"message":"no } way"}"#,
+        false => r#""result":{"content":[{"type":"text","text":"{\"}"}]}"#,
+    };
+    let mut body = format!(r#"{{"jsonrpc":"2.0","id":{id},{outcome}}}"#);
+    let mut kind = "application/json";
+    if form.contains("event") {
+        body = format!(": hello\n\nevent: message\ndata: {body}\n\n");
+        kind = "text/event-stream";
     }
+    let status = if form.contains("status") { 503 } else { 200 };
+    let mut framing = format!("retry-after: 7\r\ncontent-length: {}", body.len());
+    if form.contains("end") {
+        framing = "connection: close".to_owned();
+    } else if form.contains("chunks") {
+        framing = "transfer-encoding: chunked".to_owned();
+        let (one, other) = body.split_at(body.len() / 2);
+        let lengths = (one.len(), other.len());
+        body = format!(
+            "{:x}\r\n{one}\r\n{:x}\r\n{other}\r\n0\r\n\r\n",
+            lengths.0, lengths.1
+        );
+    }
+    format!("HTTP/1.1 {status} x\r\ncontent-type: {kind}\r\n{framing}\r\n\r\n{body}")
 }
 
-/// An event says something with the empty line after it.
-fn events(said: &str) -> Option<Delivery> {
-    let is_said = body(said).is_some_and(|body| body.contains("}\n\n"));
-    (!is_said).then_some(Delivery::Unknown)
+/// What is known once this much was said: JSON says something with its last bracket, whatever
+/// should have come after it, an event with the empty line after it, and a status with its head.
+fn meaning(form: &str, said: &str) -> Option<Delivery> {
+    let body = said.split_once("\r\n\r\n").map(|(_, body)| body);
+    let is_said = body.is_some_and(|body| {
+        form.contains("status")
+            || match form.contains("event") {
+                true => body.contains("}\n\n"),
+                false => object_end(body.as_bytes()).is_some(),
+            }
+    });
+    match is_said {
+        false => Some(Delivery::Unknown),
+        true => form.starts_with("error").then_some(Delivery::Answered),
+    }
 }
 
 async fn fails_at_every_byte(era: Era, end: Break) {
     let mut bed = Bed::new(era).await;
     for form in FORMS {
         // ids have as many digits as the last one
-        let length = (form.answer)("10000").len();
+        let length = answer(form, "10000").len();
         for count in 0..=length {
             let (sender, mut sent) = tokio::sync::mpsc::unbounded_channel();
             bed.peer.plays(move |id| {
-                let answer = (form.answer)(id);
+                let answer = answer(form, id);
                 let then = match count < answer.len() || answer.contains("connection: close") {
                     true => Then::End(end),
                     false => Then::Keep,
@@ -138,11 +83,10 @@ async fn fails_at_every_byte(era: Era, end: Break) {
             });
             let (ended, executions) = bed.call(0).await;
             let said = sent.recv().await.unwrap();
-            let at = format!("{era:?}, {}, {end:?} after {count} bytes", form.name);
-            let at = format!("{at}: {said:?}: {ended:?}");
+            let at = format!("{era:?}, {form}, {end:?} after {count} bytes: {said:?}: {ended:?}");
             assert_eq!(executions, 1, "{at}");
             assert_told_the_truth(&ended, executions, &at);
-            let (reported, meant) = (delivery(&ended), (form.meaning)(&said));
+            let (reported, meant) = (delivery(&ended), meaning(form, &said));
             // what was said before a reset may be lost with it
             let is_lost = end == Break::Reset && reported == Some(Delivery::Unknown);
             assert!(

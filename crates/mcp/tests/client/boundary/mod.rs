@@ -20,7 +20,6 @@ use callward_testkit::hostile::peer::Peer;
 
 use crate::script::{LONG, call, start};
 
-/// How a call ended.
 pub(crate) type Ended = Result<ToolOutput, ToolError>;
 
 /// Returns where the first JSON object in `bytes` ends, if it does.

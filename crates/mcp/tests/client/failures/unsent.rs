@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_core::{ServerEvent, ToolError, ToolServer};
+use callward_core::{ServerEvent, ToolServer};
 use callward_mcp::client::{CommandSpec, EraChoice, HttpSpec, Target, Upstream};
 use futures_util::StreamExt;
 use rustls::crypto::ring;
@@ -16,7 +16,7 @@ use rustls::{ServerConfig, ServerConnection};
 use super::{assert_documented, first_call};
 use crate::instances;
 use crate::script::{LEGACY, LONG, call, calling, greeted, greeting, shell, start};
-use crate::script_http::{Server, legacy as legacy_http};
+use crate::script_http::{Exchange, Server, legacy as legacy_http};
 
 const CONNECT: Duration = Duration::from_secs(30);
 
@@ -75,7 +75,6 @@ async fn the_connection_cannot_be_secured() {
         assert_documented("TLS fails", &first_call(&upstream).await);
     }
 
-    // it listens, and says nothing
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("https://{}/mcp", silent.local_addr().unwrap());
     let upstream = at(&url, Duration::from_millis(50));
@@ -112,20 +111,15 @@ async fn the_greeting_fails() {
         (429, "the greeting is put off"),
         (200, "the greeting fails otherwise"),
     ] {
-        assert_documented(row, &refused(status).await);
+        // one that comes with a call, as the session before it was lost
+        let (upstream, mut server) = legacy_http("one").await;
+        let lost = async |asked: Exchange| asked.answer(404, "", "").await;
+        server.fail_once(&upstream, lost).await;
+        let running = calling(&upstream, call("x", "{}"));
+        let hello = server.asked("initialize").await;
+        hello.answer(status, "", "").await;
+        assert_documented(row, &running.await.unwrap().unwrap_err());
     }
-}
-
-/// Refuses a greeting that comes with the call: the session before it was lost.
-async fn refused(status: u16) -> ToolError {
-    let (upstream, mut server) = legacy_http("one").await;
-    let running = calling(&upstream, call("x", "{}"));
-    server.asked("tools/call").await.answer(404, "", "").await;
-    running.await.unwrap().unwrap_err();
-    let running = calling(&upstream, call("x", "{}"));
-    let hello = server.asked("initialize").await;
-    hello.answer(status, "", "").await;
-    running.await.unwrap().unwrap_err()
 }
 
 #[cfg(unix)]

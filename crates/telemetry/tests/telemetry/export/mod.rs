@@ -1,6 +1,5 @@
 //! The exporter against a collector on a real socket.
 
-mod compressed;
 mod metrics;
 mod spans;
 mod trouble;

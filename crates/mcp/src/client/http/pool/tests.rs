@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request};
+use http::header::{AUTHORIZATION, HOST};
+use http::{HeaderMap, HeaderValue, Method, Request};
 use http_body_util::BodyExt;
 use hyper_util::client::proxy::matcher::Matcher;
 use hyper_util::rt::TokioIo;
@@ -13,22 +14,17 @@ use tokio::net::TcpListener;
 use url::Url;
 
 use super::*;
+use crate::client::http::answer::AnswerBody;
 use crate::client::http::client::Client;
 use crate::client::http::connect::{Connections, SendError};
-use crate::client::http::outgoing::{Outgoing, Upload};
-
-mod answers;
+use crate::client::http::exchange::unsent;
+use crate::client::http::outgoing::Outgoing;
 
 const LONG: Duration = Duration::from_secs(60);
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
-fn body() -> (Outgoing, Upload) {
-    Outgoing::new(Bytes::from_static(b"{}"))
-}
-
-fn request() -> (Request<Outgoing>, Upload) {
-    let (body, upload) = body();
-    (Request::post("/").body(body).unwrap(), upload)
+fn body() -> Outgoing {
+    Outgoing::new(Bytes::from_static(b"{}")).0
 }
 
 /// A connection, and its other end.
@@ -42,43 +38,43 @@ async fn duplex() -> (Box<Conn>, DuplexStream) {
 
 fn client(scheme: &str, listener: &TcpListener) -> Client {
     let address = listener.local_addr().unwrap();
-    let url = Url::parse(&format!("{scheme}://{address}/mcp")).unwrap();
-    Client::new(
-        &Matcher::builder().build(),
-        url,
-        HeaderMap::new(),
-        LONG,
-        Connections::new(64),
-    )
-    .unwrap()
+    behind("", &format!("{scheme}://{address}/mcp")).unwrap()
+}
+
+/// A client behind a proxy, if there is one.
+fn behind(proxy: &str, url: &str) -> Result<Client, String> {
+    let proxies = Matcher::builder().all(proxy).build();
+    let (url, headers) = (Url::parse(url).unwrap(), HeaderMap::new());
+    Client::new(&proxies, url, headers, LONG, Connections::new(64))
 }
 
 async fn listener() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").await.unwrap()
 }
 
-/// Reads a request, up to the end of `{}`. False at the end of the connection.
-async fn read_request<S: AsyncReadExt + Unpin>(stream: &mut S) -> bool {
+/// Reads a request, up to the end of `{}` or of a `CONNECT`; nothing at the end of the connection.
+async fn read_request<S: AsyncReadExt + Unpin>(stream: &mut S) -> Option<String> {
     let mut read = Vec::new();
-    while !read.ends_with(b"{}") {
-        match stream.read_buf(&mut read).await {
-            Ok(0) | Err(_) => return false,
-            Ok(_) => {}
+    loop {
+        if stream.read_buf(&mut read).await.ok()? == 0 {
+            return None;
+        }
+        let text = String::from_utf8(read.clone()).unwrap();
+        if text.ends_with("{}") || (text.starts_with("CONNECT") && text.ends_with("\r\n\r\n")) {
+            return Some(text);
         }
     }
-    true
 }
 
-/// Answers each request of a connection.
 async fn answer_all<S: AsyncReadExt + AsyncWriteExt + Unpin>(mut stream: S) {
-    while read_request(&mut stream).await {
+    while read_request(&mut stream).await.is_some() {
         stream.write_all(OK).await.unwrap();
     }
 }
 
 async fn call(client: &Client) -> Result<Bytes, SendError> {
     let headers = client.headers.clone();
-    let response = client.send(Method::POST, headers, body().0).await?;
+    let response = client.send(Method::POST, headers, body()).await?;
     Ok(response.into_body().collect().await.unwrap().to_bytes())
 }
 
@@ -132,17 +128,6 @@ async fn what_sends_unasked_or_is_over_is_not_used() {
     assert!(!conn.look());
     pool.put(conn);
     assert_eq!(pool.len(), 0);
-}
-
-#[tokio::test]
-async fn a_connection_that_closes_before_it_takes_a_request_gives_it_back() {
-    let (conn, other) = duplex().await;
-    assert!(conn.is_ready());
-    drop(other); // between the look at it and the request
-    let (request, upload) = request();
-    let failed = conn.send(request).await.err().unwrap();
-    assert!(failed.untaken.is_some());
-    assert!(upload.withdraw());
 }
 
 #[tokio::test]
@@ -242,4 +227,140 @@ async fn a_call_takes_what_comes_back_while_it_waits_for_a_connection() {
     assert_eq!(answer.unwrap(), "ok");
     drop(client);
     server.await.unwrap();
+}
+
+/// An answer of which some is still to come.
+const HALF: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf";
+
+/// Sends a request, gets this for an answer, and reads nothing of its body.
+async fn unread(pool: &Arc<Pool>, answer: &[u8]) -> (AnswerBody, DuplexStream) {
+    let (conn, mut other) = duplex().await;
+    let request = Request::post("/").body(body()).unwrap();
+    let server = async {
+        read_request(&mut other).await.unwrap();
+        other.write_all(answer).await.unwrap();
+    };
+    let (answered, ()) = tokio::join!(conn.send(request), server);
+    let (conn, response) = answered.unwrap();
+    let body = AnswerBody::new(response.into_body(), conn, pool.clone());
+    (body, other)
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_read_to_its_end_closes_its_connection() {
+    let pool = Arc::new(Pool::default());
+    for reads in [0, 1] {
+        let (mut body, mut other) = unread(&pool, HALF).await;
+        for _ in 0..reads {
+            let frame = body.frame().await.unwrap().unwrap();
+            assert_eq!(frame.into_data().unwrap(), "half");
+        }
+        drop(body);
+        assert_eq!(other.read(&mut [0; 8]).await.unwrap(), 0);
+        assert_eq!(pool.len(), 0, "{reads}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_came_whole_frees_its_connection_before_it_is_read() {
+    let pool = Arc::new(Pool::default());
+    let (body, _other) = unread(&pool, OK).await;
+    assert_eq!(pool.len(), 1);
+    let mut again = pool.take().unwrap();
+    assert!(again.look());
+    assert_eq!(body.collect().await.unwrap().to_bytes(), "ok");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_dropped_when_all_of_it_came_frees_its_connection() {
+    let pool = Arc::new(Pool::default());
+    let (body, mut other) = unread(&pool, HALF).await;
+    other.write_all(b" more").await.unwrap();
+    assert_eq!(pool.len(), 0, "no call has looked");
+    drop(body);
+    assert_eq!(pool.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_of_an_answer_is_woken_by_more_of_it() {
+    let pool = Arc::new(Pool::default());
+    let (body, mut other) = unread(&pool, HALF).await;
+    let more = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        other.write_all(b" more").await.unwrap();
+    };
+    let begun = Instant::now();
+    // a task of its own, which nothing else wakes
+    let read = tokio::spawn(tokio::time::timeout(LONG, body.collect()));
+    let (read, ()) = tokio::join!(read, more);
+    assert_eq!(read.unwrap().unwrap().unwrap().to_bytes(), "half more");
+    // and not only looked once more when the time was over
+    assert_eq!(begun.elapsed(), Duration::from_secs(1));
+}
+
+#[tokio::test]
+async fn a_proxy_is_sent_plain_requests_and_asked_for_a_tunnel_otherwise() {
+    let listener = listener().await;
+    let proxy = format!("http://me:secret@{}", listener.local_addr().unwrap());
+    for (url, answer, seen) in [
+        (
+            "http://ada:p%40ss@server.test/mcp?x=1",
+            OK,
+            &[
+                "POST http://server.test/mcp?x=1 HTTP/1.1",
+                "host: server.test",
+                // "me:secret" and "ada:p@ss"
+                "proxy-authorization: Basic bWU6c2VjcmV0",
+                "authorization: Basic YWRhOnBAc3M=",
+            ][..],
+        ),
+        (
+            "https://server.test/mcp",
+            b"HTTP/1.1 403 No\r\n\r\n",
+            &["CONNECT server.test:443 HTTP/1.1"],
+        ),
+    ] {
+        let client = behind(&proxy, url).unwrap();
+        let proxied = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let request = read_request(&mut stream).await.unwrap();
+            stream.write_all(answer).await.unwrap();
+            (stream, request)
+        };
+        let (answered, (_stream, request)) = tokio::join!(call(&client), proxied);
+        match answered {
+            Ok(body) => assert_eq!((&body[..], answer), (&b"ok"[..], OK)),
+            Err(error) => assert!(matches!(error, SendError::Connect(..)), "{error:?}"),
+        }
+        for line in seen {
+            let is_sent = request.lines().any(|sent| sent == *line);
+            assert!(is_sent, "{line}: {request}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_proxy_that_cannot_be_used_is_named_without_its_credentials() {
+    let address = listener().await.local_addr().unwrap();
+    let proxy = format!("http://me:secret@{address}");
+    for url in ["http://server.test/mcp", "https://server.test/mcp"] {
+        let failed = call(&behind(&proxy, url).unwrap()).await;
+        let error = unsent(&failed.unwrap_err(), false).into_tool_error();
+        let message = error.message();
+        let named = format!("the proxy http://{address}");
+        assert!(message.contains(&named), "{message}");
+        assert!(!message.contains("secret"), "{message}");
+    }
+    let refused = behind("socks5://127.0.0.1:1", "http://server.test/mcp");
+    assert!(refused.err().unwrap().contains("socks5"));
+}
+
+#[test]
+fn what_is_configured_comes_before_what_follows_from_the_address() {
+    let headers = HeaderMap::from_iter([(AUTHORIZATION, HeaderValue::from_static("Bearer t"))]);
+    let url = Url::parse("http://ada@server.test:8080/mcp").unwrap();
+    let none = Matcher::builder().build();
+    let client = Client::new(&none, url, headers, LONG, Connections::new(8)).unwrap();
+    assert_eq!(client.headers[AUTHORIZATION], "Bearer t");
+    assert_eq!(client.headers[HOST], "server.test:8080");
 }

@@ -24,11 +24,11 @@ fn shown(entered: Result<u64, Refused>) -> String {
 
 /// A caller: a principal, and its session if there is one behind a slash.
 fn caller(text: &str) -> Caller {
-    let (principal, session) = text.split_once('/').unzip();
-    let caller = Caller::new(Principal::new(principal.unwrap_or(text)));
-    match session {
-        Some(session) => caller.with_session(SessionId::new(session)),
-        None => caller,
+    match text.split_once('/') {
+        Some((principal, session)) => {
+            Caller::new(Principal::new(principal)).with_session(SessionId::new(session))
+        }
+        None => Caller::new(Principal::new(text)),
     }
 }
 
@@ -40,10 +40,11 @@ impl World {
             ..UpstreamOptions::default()
         };
         for setting in settings.split_whitespace() {
-            match setting.split_once('=').unwrap() {
-                ("spare", number) => limits.spare = number.parse().unwrap(),
-                ("max", number) => limits.max_instances = number.parse().unwrap(),
-                other => panic!("{other:?}"),
+            let (name, number) = setting.split_once('=').unwrap();
+            let number = number.parse().unwrap();
+            match name {
+                "spare" => limits.spare = number,
+                _ => limits.max_instances = number,
             }
         }
         let now = Instant::now();
@@ -65,22 +66,14 @@ impl World {
         };
         let caller = caller(owner);
         let owner = Instances::Session.owner(&caller).unwrap();
-        let started = &mut self.started;
         let start = |number, _| {
-            *started += 1;
+            self.started += 1;
             number
         };
-        let entered = self
-            .table
-            .enter(owner, ran, self.now, self.lead_is_down, start);
-        entered.map(|(number, handle)| {
-            assert_eq!(handle, number);
-            number
-        })
-    }
-
-    fn open_lead(&mut self, share: bool) -> String {
-        shown(self.table.open_lead(share, self.now, |number, _| number))
+        let (now, is_down) = (self.now, self.lead_is_down);
+        let (number, handle) = self.table.enter(owner, ran, now, is_down, start)?;
+        assert_eq!(handle, number);
+        Ok(number)
     }
 
     /// Takes one step; returns what it shows.
@@ -89,31 +82,27 @@ impl World {
             ["down"] => self.lead_is_down = true,
             ["idle"] => self.now += IDLE,
             ["end", owner] => {
-                let Caller {
-                    principal, session, ..
-                } = caller(owner);
-                let session = session.unwrap();
-                self.table.session_ended(&principal, &session, self.now);
+                let caller = caller(owner);
+                let session = caller.session.unwrap();
+                self.table
+                    .session_ended(&caller.principal, &session, self.now);
             }
             ["ended", number] => self.table.ended(number.parse().unwrap()),
             ["leave", number] => self.table.leave(number.parse().unwrap(), self.now),
             ["enter", owner, ran] => return shown(self.enter(owner, ran)),
             ["lead-ends"] => {
                 assert_eq!(self.table.opened_lead(), None);
-                self.table.lead_ended(self.now, |number, is_lead| {
-                    assert!(is_lead);
-                    number
-                });
+                self.table.lead_ended(self.now, |number, _| number);
                 return self.step(&["lead"]);
             }
             ["lead"] => {
-                return self
-                    .table
-                    .opened_lead()
-                    .map_or_else(|| "none".into(), |n| n.to_string());
+                let lead = self.table.opened_lead();
+                return lead.map_or_else(|| "none".into(), |number| number.to_string());
             }
-            ["list"] => return self.open_lead(false),
-            ["share"] => return self.open_lead(true),
+            ["list" | "share"] => {
+                let share = words == ["share"];
+                return shown(self.table.open_lead(share, self.now, |number, _| number));
+            }
             ["close"] => return format!("{:?}", self.table.close()),
             ["started"] => return self.started.to_string(),
             ["is-empty"] => return self.table.is_empty().to_string(),
@@ -123,11 +112,11 @@ impl World {
                 return format!("{} {next:?}", if is_lost { "lost" } else { "kept" });
             }
             ["places"] => {
-                let places = self.table.entries().map(|entry| match entry.handle {
-                    Some(number) => number.to_string(),
-                    None => "ending".to_owned(),
+                let places = self.table.entries().map(|entry| {
+                    let number = entry.handle.map(|number| number.to_string());
+                    number.unwrap_or_else(|| "ending".to_owned())
                 });
-                return places.collect::<Vec<_>>().join(" ");
+                return Vec::from_iter(places).join(" ");
             }
             // a whole call
             [owner, ran] => {
@@ -161,8 +150,6 @@ a lead with declared reads whose session never ends ends when it is idle
     spare=0 | ada/1 R: 0; idle; sweep: kept None; places: ending
 a lead with inferred reads whose session never ends is a loss
     spare=0 | ada/1 I: 0; idle; sweep: lost None; places: ending
-a lead with writes whose session never ends is a loss
-    spare=0 | ada/1 W: 0; idle; sweep: lost None; places: ending
 a lead that serves no owner stays as a spare one
     spare=1 | idle; sweep: kept None; places: 0
 a lead that serves no owner ends if no spare one is wanted
@@ -177,9 +164,6 @@ a session that leaves declared reads behind frees its instance after them
     places: 0 1 2
 a session that leaves inferred reads behind ends its instance after them
     spare=0 | down; enter ada/1 I: 1; end ada/1; places: 0 1; enter ada/1 R: 2; leave 1;
-    places: 0 ending 2
-a session that leaves a write behind ends its instance after it
-    spare=0 | down; enter ada/1 W: 1; end ada/1; places: 0 1; enter ada/1 R: 2; leave 1;
     places: 0 ending 2
 beyond the limit a call fails and no owner loses state; an instance counts until it ends
     max=2 | ada/1 W: 0; ada/2 W: 1; ada/3 R: Full; ada/1 R: 0; ada/2 R: 1; end ada/2;
