@@ -69,8 +69,7 @@ fn code() -> Vec<(String, String)> {
     found
 }
 
-/// What is made at one place: where a name stands for the kind, all kinds that its function names
-/// before.
+/// What is made at one place: where a name stands for the kind, all kinds that its function names.
 fn made_at(path: &str, text: &str, place: usize) -> Vec<(ErrorKind, Delivery)> {
     let (before, call) = text.split_at(place);
     let (_, arguments) = call.split_once('(').unwrap();
@@ -80,7 +79,9 @@ fn made_at(path: &str, text: &str, place: usize) -> Vec<(ErrorKind, Delivery)> {
         .iter()
         .find(|known| delivery == format!("Delivery::{known:?}"));
     let delivery = *delivery.unwrap_or_else(|| panic!("{path}: what is the delivery of {kind}?"));
-    let function = before.rfind("fn ").map_or(before, |at| &before[at..]);
+    let start = before.rfind("fn ").unwrap_or_default();
+    let end = call.find("fn ").map_or(text.len(), |at| place + at);
+    let function = &text[start..end];
     let named = match kind {
         "kind" => function,
         literal => literal,
