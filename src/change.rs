@@ -228,11 +228,8 @@ impl Stack {
             followed.push((known, follower));
         }
         let added = followed.iter().map(|(known, _)| known.liveness.subscribe());
-        let startup = Startup {
-            added: added.collect(),
-            stack: self.clone(),
-            sets,
-        };
+        let (added, stack) = (added.collect(), self.clone());
+        let startup = Startup { stack, sets, added };
         let follow = followed.into_iter().map(|(mut known, follower)| {
             known.scan = Some(inner.shared.spawn(follower, &inner.runtime));
             known
@@ -291,17 +288,13 @@ impl Inner {
             next = next.with_state(set.clone(), state.clone());
         }
         for (set, tool, said) in next.iter() {
-            let is_offered = || {
-                let mut offered = catalogue.entries().iter().map(|entry| entry.tool());
-                offered.any(|offered| offered.set() == set && offered.name() == tool)
+            let may_be_called = || {
+                let is_offered = catalogue.find(&format!("{set}.{tool}")).is_some();
+                is_offered || self.shared.cache.is_written(set)
             };
-            if now.of(set, tool) != Some(said)
-                && (self.shared.cache.is_written(set) || is_offered())
-            {
-                return Err(BuildError::Running {
-                    set: set.clone(),
-                    what: "which state a tool reads and writes",
-                });
+            if now.of(set, tool) != Some(said) && may_be_called() {
+                let (set, what) = (set.clone(), "which state a tool reads and writes");
+                return Err(BuildError::Running { set, what });
             }
         }
         Ok((next != now).then_some(next))
@@ -311,17 +304,15 @@ impl Inner {
     /// set: the other servers may not have its writes.
     fn forget(&self, gone: &Known, rest: &Roster) {
         let (shared, set) = (&self.shared, &gone.spec.set);
-        let specs = || rest.of_set(set).map(|known| &known.spec);
-        if specs().next().is_some() {
-            let changes = shared.registry.remove(set, gone.id());
-            shared.follow(set, &changes);
-            // a set that agreed with one more server agrees without it
-            for (set, options) in self.settings.set_options(specs()).unwrap_or_default() {
-                self.change_options(&set, options);
-            }
-        } else {
-            let changes = shared.registry.forget(set);
-            shared.follow(set, &changes);
+        let specs = || rest.specs().filter(|spec| spec.set == *set);
+        let changes = match specs().next() {
+            Some(_) => shared.registry.remove(set, gone.id()),
+            None => shared.registry.forget(set),
+        };
+        shared.follow(set, &changes);
+        // a set that agreed with one more server agrees without it
+        for (set, options) in self.settings.set_options(specs()).unwrap_or_default() {
+            self.change_options(&set, options);
         }
         shared.cache.purge_set(set);
         if !gone.spec.scopes.is_empty() || gone.spec.state != StateGroup::Shared {

@@ -42,24 +42,21 @@ impl Service<ToolCall> for Leaf {
             began: Instant::now(),
         });
         let answer = self.0.call(call);
-        match timed {
-            None => answer,
-            Some(timed) => Box::pin(async move {
-                // dropped after the answer: its end counts as the server's time
-                let _timed = timed;
-                answer.await
-            }),
+        if timed.is_none() {
+            return answer;
         }
+        Box::pin(async move {
+            // dropped after the answer: its end counts as the server's time
+            let _timed = timed;
+            answer.await
+        })
     }
 }
 
 #[cold]
 fn client_left() -> ToolError {
-    ToolError::new(
-        ErrorKind::Cancelled,
-        Delivery::NotSent,
-        "the client left before the call was sent",
-    )
+    let text = "the client left before the call was sent";
+    ToolError::new(ErrorKind::Cancelled, Delivery::NotSent, text)
 }
 
 /// A server has the call, until this is dropped; its record gets that time.

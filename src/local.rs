@@ -11,7 +11,7 @@ use callward_core::{
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tower::ServiceExt;
 
 /// JSON-RPC's code for arguments that do not fit.
@@ -30,37 +30,31 @@ const INVALID_PARAMS: i64 = -32602;
 /// ```
 #[derive(Debug, Clone)]
 #[must_use]
-pub struct ToolSpec(Map<String, Value>);
+pub struct ToolSpec(Value);
 
 impl ToolSpec {
     /// Starts a tool that takes any object and has no hints.
     pub fn new(name: impl Into<String>) -> Self {
-        let mut listed = Map::new();
-        listed.insert("name".into(), name.into().into());
-        listed.insert("inputSchema".into(), json!({"type": "object"}));
-        Self(listed)
+        Self(json!({"name": name.into(), "inputSchema": {"type": "object"}}))
     }
 
     /// Sets what the tool does, for models and for inference.
     pub fn description(mut self, text: impl Into<String>) -> Self {
-        self.0.insert("description".into(), text.into().into());
+        self.0["description"] = text.into().into();
         self
     }
 
     /// Sets the JSON Schema of the arguments. It is listed only: the closure's argument type is
     /// checked.
     pub fn schema(mut self, schema: Value) -> Self {
-        self.0.insert("inputSchema".into(), schema);
+        self.0["inputSchema"] = schema;
         self
     }
 
     /// Declares hints. Absent ones are inferred.
     pub fn annotations(mut self, hints: Annotations) -> Self {
         // a struct of plain fields always has a JSON form
-        self.0.insert(
-            "annotations".into(),
-            serde_json::to_value(hints).unwrap_or_default(),
-        );
+        self.0["annotations"] = serde_json::to_value(hints).unwrap_or_default();
         self
     }
 }
@@ -210,8 +204,8 @@ impl Tools {
         self.insert(spec, Arc::new(answer))
     }
 
-    fn insert(mut self, spec: ToolSpec, run: Run) -> Result<Self, InvalidDefinition> {
-        let definition = ToolDefinition::from_json(Value::Object(spec.0).to_string())?;
+    fn insert(mut self, ToolSpec(listed): ToolSpec, run: Run) -> Result<Self, InvalidDefinition> {
+        let definition = ToolDefinition::from_json(listed.to_string())?;
         Arc::make_mut(&mut self.tools).insert(definition.name.clone(), (definition, run));
         Ok(self)
     }

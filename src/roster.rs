@@ -102,13 +102,6 @@ impl Roster {
         self.all().map(|known| &known.spec)
     }
 
-    pub(crate) fn of_set<'a>(
-        &'a self,
-        set: &'a ReplicaSetId,
-    ) -> impl Iterator<Item = &'a Known> + 'a {
-        self.all().filter(move |known| known.spec.set == *set)
-    }
-
     pub(crate) fn find(&self, server: &ServerId) -> Option<&Known> {
         self.all().find(|known| known.id() == server)
     }

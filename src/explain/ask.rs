@@ -77,8 +77,8 @@ impl Stack {
             why_not: self.0.router.why_not(known.id(), &probe),
         };
         let roster = self.0.roster.load();
-        let of_set = roster.of_set(set);
-        let offering = of_set.filter(|known| catalogue.offers(known.id(), name));
+        let offers = |known: &&Known| known.spec.set == *set && catalogue.offers(known.id(), name);
+        let offering = roster.all().filter(offers);
         let mut candidates: Vec<_> = offering.map(candidate).collect();
         let plan = call.as_ref().map_or_else(|| &**tool.plan(), ToolCall::plan);
         candidates.sort_by_key(|candidate| candidate.rank(plan));

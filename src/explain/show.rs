@@ -27,10 +27,8 @@ fn rules(of: &Explanation, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     if refinements.rules().is_empty() {
         return Ok(());
     }
-    writeln!(
-        f,
-        "\nrules over the arguments, the first that matches counts:"
-    )?;
+    let head = "rules over the arguments, the first that matches counts:";
+    writeln!(f, "\n{head}")?;
     for (index, rule) in refinements.rules().iter().enumerate() {
         let (when, does) = (rule.rule.when(), does(rule.plan.effect));
         write!(f, "  {}. where {when}: the call {does}", index + 1)?;

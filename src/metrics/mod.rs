@@ -109,9 +109,8 @@ impl Stack {
                 }
                 _ => {
                     let read = self.while_it_lives(|stack, series| {
-                        visit(stack, *read, metric, |value, of| {
-                            series.add(value as f64, of);
-                        });
+                        let mut add = |value, of| series.add(value as f64, of);
+                        visit(stack, *read, metric, &mut add);
                     });
                     observe_gauge(meter, *metric, read);
                 }

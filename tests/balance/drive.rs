@@ -10,11 +10,11 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::figures::{Figures, Tally};
 use crate::policies::{Front, Policy, SET};
-use crate::world::{Scenario, Simulated, Size, arguments};
+use crate::world::{LENGTH, OFFERED, SERVERS, Scenario, Simulated, TURN, arguments};
 
 /// Runs all of it on a paused clock. The seed decides everything: when calls come, from which
 /// client, and what they take is the same for all policies.
-pub(crate) fn run(size: &Size, scenario: Scenario, policy: Policy, seed: u64) -> Figures {
+pub(crate) fn run(scenario: Scenario, policy: Policy, seed: u64) -> Figures {
     // what strategies draw
     fastrand::seed(seed);
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -22,30 +22,30 @@ pub(crate) fn run(size: &Size, scenario: Scenario, policy: Policy, seed: u64) ->
         .start_paused(true)
         .build()
         .expect("a runtime");
-    let tally = runtime.block_on(drive(size, scenario, policy, seed));
-    Figures::of(tally, size, scenario)
+    let tally = runtime.block_on(drive(scenario, policy, seed));
+    Figures::of(tally)
 }
 
-async fn drive(size: &Size, scenario: Scenario, policy: Policy, seed: u64) -> Tally {
-    let tally = &Arc::new(Mutex::new(Tally::new(size)));
-    let servers = Simulated::all(size, scenario, tally);
+async fn drive(scenario: Scenario, policy: Policy, seed: u64) -> Tally {
+    let tally = &Arc::new(Mutex::new(Tally::new()));
+    let servers = Simulated::all(scenario, tally);
     let front = Front::new(policy, servers);
     let epoch = Instant::now();
     let tools = ["get_item", "get_report"].map(read);
     let mut chance = fastrand::Rng::with_seed(seed);
-    let callers: Vec<_> = (0..size.servers * SESSIONS).map(caller).collect();
+    let callers: Vec<_> = (0..SERVERS * SESSIONS).map(caller).collect();
     let mut calls = JoinSet::new();
     let mut at = 0.0;
     let mut joined = false;
     loop {
-        at += -(1.0 - chance.f64()).ln() / size.offered();
+        at += -(1.0 - chance.f64()).ln() / OFFERED;
         let due = std::time::Duration::from_secs_f64(at);
-        if due >= size.length {
+        if due >= LENGTH {
             break;
         }
         sleep_until(epoch + due).await;
         let now = epoch.elapsed();
-        if now >= size.turn() && !joined {
+        if now >= TURN && !joined {
             joined = true;
             front.admit(now);
         }

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use crate::world::{Scenario, Size};
+use crate::world::{LENGTH, SERVERS, TURN};
 
 /// What happened since the figures are taken.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    from: Duration,
     /// Second by second: calls that arrived at servers that are struck, and at any.
     struck: Vec<(u64, u64)>,
     /// How long answered calls took.
@@ -16,12 +15,11 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    pub(crate) fn new(size: &Size) -> Self {
+    pub(crate) fn new() -> Self {
+        let struck = vec![(0, 0); whole(LENGTH)];
         Self {
-            from: size.turn(),
-            struck: vec![(0, 0); whole(size.length)],
-            took: Vec::new(),
-            failed: 0,
+            struck,
+            ..Self::default()
         }
     }
 
@@ -35,7 +33,7 @@ impl Tally {
 
     /// Counts a call that came to its end.
     pub(crate) fn done(&mut self, issued: Duration, ended: Duration, answered: bool) {
-        if issued < self.from {
+        if issued < TURN {
             return;
         }
         if answered {
@@ -59,15 +57,13 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    pub(crate) fn of(mut tally: Tally, size: &Size, scenario: Scenario) -> Self {
+    pub(crate) fn of(mut tally: Tally) -> Self {
         tally.took.sort_unstable();
         let calls = tally.took.len() + tally.failed;
         let p99 = tally.took.get(calls * 99 / 100);
-        let numbers = 0..size.servers;
-        let struck = numbers.filter(|number| scenario.strikes(*number)).count();
-        let fair = (struck as f64 / size.servers as f64).max(f64::MIN_POSITIVE);
-        let multiple = |(part, of): (u64, u64)| part as f64 / of.max(1) as f64 / fair;
-        let since = &tally.struck[whole(size.turn())..];
+        // one server is struck
+        let multiple = |(part, of): (u64, u64)| (part * SERVERS as u64) as f64 / of.max(1) as f64;
+        let since = &tally.struck[whole(TURN)..];
         let sum = |all: (u64, u64), one: &(u64, u64)| (all.0 + one.0, all.1 + one.1);
         Self {
             p99_ms: p99.map(|took| took.as_secs_f64() * 1e3),

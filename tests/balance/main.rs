@@ -6,34 +6,21 @@
     reason = "a test may panic, and its numbers are small"
 )]
 
-use std::time::Duration;
-
 use callward::router::StrategyName;
 
-use crate::figures::Figures;
+use crate::drive::run;
 use crate::policies::Policy;
-use crate::world::{Scenario, Size};
+use crate::world::Scenario;
 
 mod drive;
 mod figures;
 mod policies;
 mod world;
 
-/// Something happens to one of ten servers after ten seconds.
-const SIZE: Size = Size {
-    servers: 10,
-    workers: 4,
-    load: 0.7,
-    length: Duration::from_secs(40),
-};
 const SEEDS: [u64; 3] = [1, 2, 3];
 
 fn by_default() -> Policy {
     Policy::Strategy(StrategyName::default())
-}
-
-fn run(scenario: Scenario, policy: Policy, seed: u64) -> Figures {
-    drive::run(&SIZE, scenario, policy, seed)
 }
 
 #[test]

@@ -13,30 +13,18 @@ use tower::Service;
 
 use crate::figures::Tally;
 
-/// How large the world is, and for how long it is watched.
-#[derive(Debug, Clone)]
-pub(crate) struct Size {
-    pub(crate) servers: usize,
-    /// Calls that a server works on at once; the others queue.
-    pub(crate) workers: usize,
-    /// Calls offered, as a share of what all servers can do while all are well.
-    pub(crate) load: f64,
-    pub(crate) length: Duration,
-}
+pub(crate) const SERVERS: usize = 10;
+/// Calls that a server works on at once; the others queue.
+const WORKERS: usize = 4;
+/// How long a call takes a worker on average.
+const SERVICE: Duration = Duration::from_millis(100);
+/// Calls a second: seven tenths of what all servers can do while all are well.
+pub(crate) const OFFERED: f64 = 280.0;
+pub(crate) const LENGTH: Duration = Duration::from_secs(40);
+/// When something happens to one server; figures are taken from then on.
+pub(crate) const TURN: Duration = Duration::from_secs(10);
 
-impl Size {
-    /// Calls a second.
-    pub(crate) fn offered(&self) -> f64 {
-        self.load * (self.servers * self.workers) as f64 / SERVICE.as_secs_f64()
-    }
-
-    /// When something happens to one server of ten; figures are taken from then on.
-    pub(crate) fn turn(&self) -> Duration {
-        self.length / 4
-    }
-}
-
-/// How long calls take, and what happens to one server of ten after a quarter of the run.
+/// How long calls take, and what happens to one server of ten at its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scenario {
     /// Nothing happens; few calls take much longer than most.
@@ -52,10 +40,10 @@ pub(crate) enum Scenario {
 }
 
 impl Scenario {
-    /// Returns `true` if something happens to the server of this number: to one of each ten.
+    /// Returns `true` if something happens to the server of this number.
     pub(crate) const fn strikes(self, number: usize) -> bool {
         let changes = !matches!(self, Self::LogNormal | Self::Bimodal | Self::TwoTools);
-        changes && number % 10 == 7
+        changes && number == 7
     }
 
     /// How many times as long calls take a struck server, so long after it was struck; `None`: each
@@ -97,7 +85,6 @@ pub(crate) struct Simulated {
     number: usize,
     pub(crate) id: ServerId,
     scenario: Scenario,
-    turn: Duration,
     epoch: Instant,
     queue: Mutex<WorkQueue>,
     tally: Arc<Mutex<Tally>>,
@@ -105,28 +92,23 @@ pub(crate) struct Simulated {
 
 impl Simulated {
     /// Makes all servers of a world that begins now.
-    pub(crate) fn all(
-        size: &Size,
-        scenario: Scenario,
-        tally: &Arc<Mutex<Tally>>,
-    ) -> Vec<Arc<Self>> {
+    pub(crate) fn all(scenario: Scenario, tally: &Arc<Mutex<Tally>>) -> Vec<Arc<Self>> {
         let epoch = Instant::now();
         let server = |number| {
             Arc::new(Self {
                 number,
                 id: ServerId::new(format!("server-{number}")).expect("a valid id"),
                 scenario,
-                turn: size.turn(),
                 epoch,
-                queue: Mutex::new(WorkQueue::new(size.workers)),
+                queue: Mutex::new(WorkQueue::new(WORKERS)),
                 tally: tally.clone(),
             })
         };
-        (0..size.servers).map(server).collect()
+        (0..SERVERS).map(server).collect()
     }
 
     fn slower(&self, at: Duration) -> Option<f64> {
-        match at.checked_sub(self.turn) {
+        match at.checked_sub(TURN) {
             Some(since) if self.scenario.strikes(self.number) => self.scenario.slower(since),
             _ => Some(1.0),
         }
@@ -135,7 +117,7 @@ impl Simulated {
     /// Returns `true` if it is there at all.
     pub(crate) fn is_there(&self, at: Duration) -> bool {
         let late = self.scenario == Scenario::OneJoins && self.scenario.strikes(self.number);
-        !late || at >= self.turn
+        !late || at >= TURN
     }
 
     /// When it would have answered a call that takes so much work: never, if it would fail.
@@ -201,8 +183,6 @@ impl Service<ToolCall> for Leaf {
     }
 }
 
-/// How long a call takes a worker on average.
-pub(crate) const SERVICE: Duration = Duration::from_millis(100);
 /// Spread of the service times, where the scenario is not about them: of a hundred calls one takes
 /// more than three times as long as half of them do.
 const SIGMA: f64 = 0.5;

@@ -7,24 +7,11 @@ use callward::core::{Delivery, ErrorKind};
 use crate::sources::{root, sources};
 use crate::{DELIVERIES, words};
 
-/// What makes failures of calls on their way through the runtime.
-const FOLDERS: &[&str] = &[
-    "src",
-    "crates/audit/src",
-    "crates/breaker/src",
-    "crates/cache/src",
-    "crates/core/src",
-    "crates/gateway/src",
-    "crates/limit/src",
-    "crates/loopguard/src",
-    "crates/mcp/src",
-    "crates/registry/src",
-    "crates/retry/src",
-    "crates/router/src",
-    "crates/telemetry/src",
-];
+/// What makes failures of calls on their way through the runtime, besides the facade.
+const CRATES: &str = "audit breaker cache core gateway limit loopguard mcp registry retry router \
+    telemetry";
 
-/// Files below them that are left out: servers to try the runtime on, and a client without it.
+/// Files there that are left out: servers to try the runtime on, and a client without it.
 const OUTSIDE: &[&str] = &[
     "crates/gateway/src/sample",
     "crates/gateway/src/commands/demo",
@@ -64,9 +51,9 @@ pub(crate) fn made() -> Vec<(ErrorKind, Delivery)> {
 
 /// The code of each file as it runs: without comments, and without tests.
 fn code() -> Vec<(String, String)> {
-    let all = FOLDERS
-        .iter()
-        .flat_map(|folder| sources(&root().join(folder), "rs").unwrap());
+    let folders = CRATES.split(' ').map(|of| format!("crates/{of}/src"));
+    let folders = folders.chain(["src".to_owned()]);
+    let all = folders.flat_map(|folder| sources(&root().join(folder), "rs").unwrap());
     let mut found = Vec::new();
     for (file, text) in all {
         let path = file.strip_prefix(root()).unwrap().to_str().unwrap();
@@ -82,8 +69,7 @@ fn code() -> Vec<(String, String)> {
     found
 }
 
-/// What is made at one place: where a name stands for the kind, all kinds that its function names
-/// before.
+/// What is made at one place: where a name stands for the kind, all kinds that its function names.
 fn made_at(path: &str, text: &str, place: usize) -> Vec<(ErrorKind, Delivery)> {
     let (before, call) = text.split_at(place);
     let (_, arguments) = call.split_once('(').unwrap();
@@ -93,7 +79,9 @@ fn made_at(path: &str, text: &str, place: usize) -> Vec<(ErrorKind, Delivery)> {
         .iter()
         .find(|known| delivery == format!("Delivery::{known:?}"));
     let delivery = *delivery.unwrap_or_else(|| panic!("{path}: what is the delivery of {kind}?"));
-    let function = before.rfind("fn ").map_or(before, |at| &before[at..]);
+    let start = before.rfind("fn ").unwrap_or_default();
+    let end = call.find("fn ").map_or(text.len(), |at| place + at);
+    let function = &text[start..end];
     let named = match kind {
         "kind" => function,
         literal => literal,

@@ -41,14 +41,11 @@ fn spans() -> String {
 
 fn attributes() -> String {
     let rows = names::ALL.iter().map(|field| {
-        [
-            code(field.name),
-            match field.spans.len() == names::SPANS.len() {
-                true => "all".to_owned(),
-                false => codes(field.spans),
-            },
-            field.meaning.to_owned(),
-        ]
+        let spans = match field.spans.len() == names::SPANS.len() {
+            true => "all".to_owned(),
+            false => codes(field.spans),
+        };
+        [code(field.name), spans, field.meaning.to_owned()]
     });
     table(&["attribute", "spans", "meaning"], rows)
 }
@@ -61,36 +58,28 @@ fn metrics(kind: metric::Kind) -> String {
             "By" => ", in bytes",
             _ => "",
         };
-        [
-            code(metric.name),
-            codes(metric.labels),
-            format!("{}{unit}", metric.description),
-        ]
+        let says = format!("{}{unit}", metric.description);
+        [code(metric.name), codes(metric.labels), says]
     });
     table(&["metric", "labels", "description"], rows)
 }
 
 fn labels() -> String {
-    let rows = label::ALL
-        .iter()
-        .map(|(name, says)| [code(name), (*says).to_owned()]);
-    table(&["label", "meaning"], rows)
+    let row = |(name, says): &(&str, &str)| [code(name), (*says).to_owned()];
+    table(&["label", "meaning"], label::ALL.iter().map(row))
 }
 
 fn buckets() -> String {
-    let list = |bounds: &[f64]| {
+    let row = |whose: &str, bounds: &[f64]| {
         let bounds: Vec<_> = bounds.iter().map(ToString::to_string).collect();
-        bounds.join(", ")
+        [whose.to_owned(), bounds.join(", ")]
     };
     let rows = [
-        [
-            "operations and sessions".to_owned(),
-            list(&metric::OPERATION_BUCKETS),
-        ],
-        [
-            "what the runtime adds, waits and pauses".to_owned(),
-            list(&metric::OWN_BUCKETS),
-        ],
+        row("operations and sessions", &metric::OPERATION_BUCKETS),
+        row(
+            "what the runtime adds, waits and pauses",
+            &metric::OWN_BUCKETS,
+        ),
     ];
     table(&["histograms of", "upper bounds, in seconds"], rows)
 }
@@ -100,10 +89,9 @@ const DELIVERIES: [Delivery; 3] = [Delivery::NotSent, Delivery::Answered, Delive
 fn errors() -> String {
     let made = deliveries::made();
     let of = |kind: ErrorKind| {
-        let far = DELIVERIES
-            .iter()
-            .filter(|far| made.contains(&(kind, **far)));
-        far.copied().collect::<Vec<_>>()
+        let far = DELIVERIES.into_iter();
+        far.filter(|far| made.contains(&(kind, *far)))
+            .collect::<Vec<_>>()
     };
     let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
     let retried = |rule, kind, delivery| {
@@ -111,15 +99,13 @@ fn errors() -> String {
         classify(rule, &error) != RetryDecision::Fail
     };
     let rows = ErrorKind::ALL.iter().map(|&kind| {
-        let safe = DELIVERIES
-            .iter()
-            .any(|&far| retried(RetryRule::Safe, kind, far));
+        let safe = DELIVERIES.map(|far| retried(RetryRule::Safe, kind, far));
         let of_unsent = retried(RetryRule::OnlyUnsent, kind, Delivery::NotSent);
         [
             code(kind.as_str()),
             kind.meaning().to_owned(),
             codes(of(kind).iter().map(|far| far.as_str())),
-            yes(safe),
+            yes(safe.contains(&true)),
             match of_unsent && of(kind).contains(&Delivery::NotSent) {
                 true => "if `not_sent`".to_owned(),
                 false => "no".to_owned(),

@@ -10,12 +10,8 @@ use callward::{
 use callward_testkit::{MockServer, MockService};
 use serde_json::{Value, json};
 
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "`tool(name, json!({}))` reads better"
-)]
-pub(crate) fn tool(name: &str, hints: Value) -> Value {
-    json!({"name": name, "inputSchema": {"type": "object"}, "annotations": hints})
+pub(crate) fn tool(name: &str, hints: impl Into<Value>) -> Value {
+    json!({"name": name, "inputSchema": {"type": "object"}, "annotations": hints.into()})
 }
 
 pub(crate) fn read(name: &str) -> Value {

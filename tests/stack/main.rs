@@ -16,4 +16,11 @@ mod refined;
 mod runtime_changes;
 mod safe_calls;
 mod servers;
-mod trail;
+/// The decision trail: what is reported of a call is what happened to it, and what was expected.
+mod trail {
+    mod agree;
+    mod bed;
+    mod kinds;
+    mod page;
+    mod retries;
+}

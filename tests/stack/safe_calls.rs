@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use callward::breaker::BreakerConfig;
 use callward::retry::RetryConfig;
-use callward::{Server, Stack, StackBuilder, ToolError};
+use callward::{Server, Stack, ToolError};
 use callward_testkit::calls;
 use callward_testkit::chaos::{Break, Chaos, ChaosServer, Fault, Ledger};
 use futures_util::future::join_all;
@@ -13,17 +12,9 @@ use serde_json::json;
 use crate::bed::paused;
 
 const CALLS: u64 = 2_000;
-const CLIENTS: u64 = 20;
-const SERVERS: u64 = 4;
-const SEEDS: [u64; 3] = [1, 2, 3];
+const CLIENTS: usize = 20;
 /// Repeats have this long; the pauses of ten attempts take a twentieth of it.
 const DEADLINE: Duration = Duration::from_secs(600);
-
-/// How a run went.
-struct Outcome {
-    failures: Vec<ToolError>,
-    tried: u64,
-}
 
 /// This many attempts of a thousand fail, each for itself: no server is down for any time.
 fn chaos(seed: u64, share: u32) -> Chaos {
@@ -38,87 +29,55 @@ fn chaos(seed: u64, share: u32) -> Chaos {
 }
 
 /// Makes calls of a read and of an idempotent write, of which this many of a thousand meet a fault
-/// each time they are tried.
-fn run(seed: u64, share: u32, settings: impl FnOnce(StackBuilder) -> StackBuilder) -> Outcome {
-    // what the router draws
-    fastrand::seed(seed);
-    paused().block_on(async {
-        let ledger = Ledger::new();
-        let mut tools = calls::tools();
-        tools.retain(|tool| ["get", "set"].contains(&tool.name.as_str()));
-        let mut builder = settings(Stack::builder().call_deadline(DEADLINE));
-        for n in 0..SERVERS {
-            let chaos = chaos(seed * SERVERS + n, share);
-            let id = format!("s{n}").parse().unwrap();
-            let server = ChaosServer::new(id, tools.clone(), chaos, ledger.clone());
-            builder = builder.server(Server::new(server).in_set("set".parse().unwrap()));
+/// each time they are tried. Returns what failed, and how often calls were tried.
+async fn run(seed: u64, share: u32, retry: RetryConfig) -> (Vec<ToolError>, u64) {
+    let ledger = Ledger::new();
+    let mut tools = calls::tools();
+    tools.retain(|tool| ["get", "set"].contains(&tool.name.as_str()));
+    let mut builder = Stack::builder().call_deadline(DEADLINE).retry(retry);
+    for n in 0..4 {
+        let chaos = chaos(seed * 4 + n, share);
+        let id = format!("s{n}").parse().unwrap();
+        let server = ChaosServer::new(id, tools.clone(), chaos, ledger.clone());
+        builder = builder.server(Server::new(server).in_set("set".parse().unwrap()));
+    }
+    let stack = builder.build().await.unwrap();
+    let client = async |client: usize| {
+        let mut failures = Vec::new();
+        for call in (0..CALLS).skip(client).step_by(CLIENTS) {
+            let tool = if call % 2 == 0 { "set.get" } else { "set.set" };
+            failures.extend(stack.call(tool, json!({"call": call})).await.err());
+            tokio::time::sleep(Duration::from_millis(200)).await;
         }
-        let stack = builder.build().await.unwrap();
-        let client = async |client: u64| {
-            let mut failures = Vec::new();
-            for call in (client..CALLS).step_by(usize::try_from(CLIENTS).unwrap()) {
-                let tool = if call % 2 == 0 { "set.get" } else { "set.set" };
-                failures.extend(stack.call(tool, json!({"call": call})).await.err());
-                tokio::time::sleep(Duration::from_millis(200)).await;
-            }
-            failures
-        };
-        let failures: Vec<_> = join_all((0..CLIENTS).map(client)).await.concat();
-        Outcome {
-            failures,
-            tried: ledger.total().tried,
-        }
-    })
-}
-
-fn seeded(seed: u64) -> RetryConfig {
-    let mut retry = RetryConfig::default();
-    retry.seed = Some(seed);
-    retry
-}
-
-/// Everything but the budget, the breakers and how long they are waited for as it is by default:
-/// ten attempts, because the chance that all of ten fail is 0.3^10, six in a million.
-fn opened(seed: u64) -> RetryConfig {
-    let mut retry = seeded(seed);
-    (retry.max_attempts, retry.budget_percent) = (10, 1000);
-    // as long as it takes a breaker to let it through
-    retry.max_retry_after = DEADLINE;
-    retry
-}
-
-/// Breakers that are made for such a way to the servers, and the default ones. Those open at three
-/// failures in a row, so here they are open most of the time: a call gets through because it waits
-/// for a probe.
-fn breakers() -> [(BreakerConfig, BreakerConfig); 2] {
-    // where three in ten of all calls fail, three failures in a row are no sign of anything
-    let mut patient = BreakerConfig::default();
-    (patient.failures, patient.failure_rate) = (0, Some(0.5));
-    patient.min_calls = 100;
-    [
-        (patient, patient),
-        (BreakerConfig::default(), BreakerConfig::server()),
-    ]
+        failures
+    };
+    let failures = join_all((0..CLIENTS).map(client)).await.concat();
+    (failures, ledger.total().tried)
 }
 
 #[test]
 fn safe_calls_get_through_where_repeats_are_not_limited() {
-    for seed in SEEDS {
-        for (tool, server) in breakers() {
-            let found = run(seed, 300, |stack| {
-                let stack = stack.retry(opened(seed));
-                stack.breaker(tool).server_breaker(server)
-            });
-            let (failed, tried) = (found.failures.len() as u64, found.tried);
-            let first = found.failures.first();
-            assert!(failed * 1_000 <= CALLS, "seed {seed}: {failed}, {first:?}");
-            // the faults were there: each call is tried 1 / 0.7 times
-            assert!(tried * 10 > CALLS * 13, "seed {seed}: {tried}");
-        }
+    for seed in 1..=3 {
+        let mut seeded = RetryConfig::default();
+        seeded.seed = Some(seed);
+        // the chance that all of ten attempts fail is 0.3^10, six in a million; a breaker opens at
+        // three failures in a row, and the calls wait until it lets them through
+        let mut opened = seeded;
+        (opened.max_attempts, opened.budget_percent) = (10, 1000);
+        opened.max_retry_after = DEADLINE;
         // where one attempt in ten is lost, the defaults are enough
-        let retry = seeded(seed);
-        let failures = run(seed, 100, |stack| stack.retry(retry)).failures;
-        let (failed, first) = (failures.len() as u64, failures.first());
-        assert!(failed * 100 <= CALLS, "seed {seed}: {failed}, {first:?}");
+        for (share, retry, of_calls, tried) in [(300, opened, 1_000, 13), (100, seeded, 100, 10)] {
+            // what the router draws
+            fastrand::seed(seed);
+            let (failures, attempts) = paused().block_on(run(seed, share, retry));
+            let failed = failures.len() as u64;
+            assert!(
+                failed * of_calls <= CALLS,
+                "{failed}, {:?}",
+                failures.first()
+            );
+            // the faults were there
+            assert!(attempts * 10 > CALLS * tried, "seed {seed}: {attempts}");
+        }
     }
 }

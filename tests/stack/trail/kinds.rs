@@ -128,14 +128,6 @@ fn rows() -> Vec<Row> {
             why: "outcome_unknown, delivery unknown",
             ..row("a write that may have run", &[(0, "add")])
         },
-        Row {
-            service: fault(9),
-            steps: "cache:miss route#1:chosen@a attempt#1:failed@a retry#1:retry@a \
-                    route#2:chosen@a attempt#2:failed@a retry#2:retry@a \
-                    route#3:chosen@a attempt#3:failed@a retry#3:stop@a answer:failed",
-            why: "server_fault, delivery answered",
-            ..row("attempts that all fail", &[(0, "read")])
-        },
     ]
 }
 
