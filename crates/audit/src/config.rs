@@ -222,4 +222,13 @@ mod tests {
             assert_eq!(config.validate().unwrap_err().field, field);
         }
     }
+
+    #[test]
+    fn fsync_is_a_word_or_an_interval() {
+        let second = Fsync::Interval(Duration::from_secs(1));
+        let all = [Fsync::EveryRecord, Fsync::Never, second];
+        let text = r#"["every_record","never","1s"]"#;
+        assert_eq!(serde_json::to_string(&all).unwrap(), text);
+        assert_eq!(serde_json::from_str::<[Fsync; 3]>(text).unwrap(), all);
+    }
 }

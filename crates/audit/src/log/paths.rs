@@ -70,16 +70,9 @@ mod tests {
     fn closed_files_are_found_among_others() {
         let folder = tempfile::tempdir().unwrap();
         let active = folder.path().join("audit.jsonl");
-        for name in [
-            "audit.jsonl",
-            "audit.000010.jsonl",
-            "audit.000002.jsonl",
-            "audit.1000000.jsonl",
-            "audit.open-world.000003.jsonl",
-            "audit.12.jsonl",
-            "audit.000003.log",
-            "other.000004.jsonl",
-        ] {
+        let names = "audit.jsonl audit.000010.jsonl audit.000002.jsonl audit.1000000.jsonl \
+                     audit.open-world.000003.jsonl audit.12.jsonl audit.000003.log other.000004.jsonl";
+        for name in names.split(' ') {
             std::fs::write(folder.path().join(name), "").unwrap();
         }
         let found = all_closed(&active).unwrap();

@@ -71,7 +71,7 @@ impl Read {
         // a fault of the call, or a request to come later, is reported to the caller
         let server_fails = kind.blames_server()
             || matches!(kind, ErrorKind::BreakerOpen | ErrorKind::NoEligibleServer);
-        let entry = self.shared.store.get(key).filter(|_| server_fails)?;
+        let entry = server_fails.then(|| self.shared.store.get(key))??;
         let output = self.marked(&entry, self.shared.config.stale_if_error, kind.as_str())?;
         self.version.record.count(|counts| counts.rescued += 1);
         note(call, CacheStatus::Stale);

@@ -21,18 +21,17 @@
 // idempotent write kept though an earlier one might still land, or though another one overlapped; a
 // dropped write with a known outcome; flights without the epochs in their key; one key for two
 // principals; a restricted result shared; a template ignored, in reads or in writes; a write
-// without a rule that does not change scopes with rules, and the reverse; another set's name taken
-// for the own one; textual forms of one value kept apart; a purge of everything, a set, a tool, a
-// tag, a scope or a principal that raises nothing; errors kept; a deadline ignored by a follower;
-// joins or bypasses not counted.
+// without a rule that does not change scopes with rules, and the reverse; textual forms of one
+// value kept apart; a purge of everything, a set, a tool, a tag, a scope or a principal that raises
+// nothing; errors kept; a deadline ignored by a follower; joins or bypasses not counted.
 //
 // And these the scripts with learned ones: a session receives a kept answer again, as a kept
 // result, by joining a running call twice, or after joining it; sets of a named group have states
 // of their own; the session is not part of an instance's key.
 //
 // They do not find whether the epoch is raised twice or once (`src/scope` does), a purge of
-// everything that keeps the results of reads in flight, nor a running call that is joined too late
-// (`tests/behaviour` does).
+// everything that keeps the results of reads in flight, a running call that is joined too late, nor
+// another set's name taken for the own one (`tests/behaviour` does).
 
 #![expect(
     clippy::unwrap_used,
