@@ -23,7 +23,8 @@ impl Strategy for Near {
     fn choose(&self, candidates: &Candidates<'_>) -> Option<usize> {
         // servers that the call may not go to, or that are unavailable, are not among them
         let (index, _) = candidates.iter().min_by_key(|(_, server)| {
-            let is_home = server.zone() == Some(self.zone) && server.in_flight() < self.most;
+            let is_home =
+                server.zone.as_deref() == Some(self.zone) && server.in_flight() < self.most;
             (!is_home, server.in_flight())
         })?;
         Some(index)

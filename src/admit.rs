@@ -69,7 +69,7 @@ impl Settings {
         if let Some(zone) = &server.zone {
             member = member.with_zone(zone.as_str());
         }
-        let endpoint = member.endpoint().clone();
+        let endpoint = member.endpoint.clone();
         let liveness = Arc::new(watch::Sender::new(Liveness::default()));
         let pinger = self.ping.0.map(|config| Pinger {
             server: server.server.0.clone(),

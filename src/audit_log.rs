@@ -19,6 +19,6 @@ impl Stack {
     /// Returns the audit log, if there is one.
     #[must_use]
     pub fn audit(&self) -> Option<&AuditLog> {
-        self.0.audit.log()
+        self.0.audit.log.as_ref()
     }
 }

@@ -134,19 +134,21 @@ impl Server {
 
     /// Sets how many calls the server gets at once; more wait in a queue. Default: 64.
     pub fn max_concurrent(mut self, calls: usize) -> Self {
-        self.concurrency = self.concurrency.with_max_in_flight(calls);
+        self.concurrency.max_in_flight = calls;
         self
     }
 
     /// Sets the limit of calls at once as a whole: also how many wait, which are refused when too
-    /// many do, and how many run of one tool. Default: 64 at once, 1000 wait, the newest is refused.
+    /// many do, and how many run of one tool. Default: 64 at once, 1000 wait, and of more the
+    /// newest is refused.
     ///
     /// ```
     /// use callward::limit::{ConcurrencyLimitLayer, Shed};
     /// use callward::{Server, Tools};
     ///
-    /// let limit = ConcurrencyLimitLayer::new(16).with_max_waiting(100).with_shed(Shed::Oldest);
-    /// let server = Server::new(Tools::new("search")?).concurrency(limit.with_per_tool(4));
+    /// let mut limit = ConcurrencyLimitLayer::new(16);
+    /// (limit.max_waiting, limit.shed) = (100, Shed::Oldest);
+    /// let server = Server::new(Tools::new("search")?).concurrency(limit);
     /// # Ok::<(), callward::core::InvalidName>(())
     /// ```
     pub fn concurrency(mut self, limit: ConcurrencyLimitLayer) -> Self {

@@ -13,17 +13,14 @@ use crate::notes::Note;
 pub struct AuditKey(Box<[u8]>);
 
 impl AuditKey {
-    /// The minimum length of a key in bytes.
-    pub const MIN_LEN: usize = 16;
-
     /// Creates a key from random bytes, typically 32.
     ///
     /// # Errors
     ///
-    /// [`InvalidConfig`] if there are fewer than [`MIN_LEN`](Self::MIN_LEN).
+    /// [`InvalidConfig`] if there are fewer than 16.
     pub fn new(bytes: impl Into<Box<[u8]>>) -> Result<Self, InvalidConfig> {
         let bytes = bytes.into();
-        if bytes.len() < Self::MIN_LEN {
+        if bytes.len() < 16 {
             let reason = "expected 16 bytes or more, drawn at random";
             return Err(InvalidConfig::new("key", reason));
         }
@@ -54,7 +51,7 @@ fn hex(digest: &[u8]) -> String {
 }
 
 /// Computes the hashes.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(crate) enum Seal {
     Plain,
     // boxed: two states of SHA-256 are large
@@ -88,12 +85,6 @@ impl Seal {
     }
 }
 
-impl fmt::Debug for Seal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 /// The end of a chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Link {
@@ -104,14 +95,6 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// The start of a log.
-    pub(crate) fn first() -> Self {
-        Self {
-            seq: 0,
-            prev: no_hash(),
-        }
-    }
-
     /// Appends a line. `members` are those of a JSON object, without its braces.
     pub(crate) fn write(&mut self, out: &mut Vec<u8>, seal: &Seal, time: &str, members: &str) {
         let mut line = format!("{{\"seq\":{},\"time\":\"{time}\",{members}", self.seq);
@@ -199,40 +182,20 @@ mod tests {
 
     fn line(seal: &Seal) -> Vec<u8> {
         let mut out = Vec::new();
-        let mut link = Link::first();
+        let (seq, prev) = (0, no_hash());
+        let mut link = Link { seq, prev };
         link.write(&mut out, seal, TIME, "\"kind\":\"call\",\"tool\":\"a\"");
         assert_eq!(out.pop(), Some(b'\n'));
         out
     }
 
     #[test]
-    fn a_line_is_json_and_round_trips() {
-        let written = line(&Seal::Plain);
-        let value: serde_json::Value = serde_json::from_slice(&written).unwrap();
-        assert_eq!(value["tool"], "a");
-        let read = Line::parse(&written).unwrap();
-        assert_eq!((read.seq, read.prev), (0, &*no_hash()));
-        assert_eq!((read.kind, read.time), ("call", TIME));
-        assert!(read.is_intact(&Seal::Plain));
-        assert_eq!(value["hash"], read.hash);
-    }
-
-    #[test]
     fn the_hash_covers_the_line_up_to_its_hash() {
-        // FIPS 180-4, and RFC 4231, test case 2
-        assert_eq!(
-            Seal::Plain.hash(b"abc"),
-            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-        );
-        let mac = Hmac::new_from_slice(b"Jefe").unwrap();
-        assert_eq!(
-            Seal::Keyed(Box::new(mac)).hash(b"what do ya want for nothing?"),
-            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
-        );
         let written = line(&Seal::Plain);
         let at = written.len() - END.len() - HASH_LEN - HASH.len();
         let read = Line::parse(&written).unwrap();
         assert_eq!(Seal::Plain.hash(&written[..at]), read.hash);
+        assert_eq!((read.seq, read.kind, read.time), (0, "call", TIME));
     }
 
     #[test]
@@ -253,9 +216,7 @@ mod tests {
     #[test]
     fn a_key_is_long_enough_and_not_shown() {
         assert!(AuditKey::new([0; 15]).is_err());
-        assert_eq!(
-            format!("{:?}", AuditKey::new([7; 16]).unwrap()),
-            "AuditKey(..)"
-        );
+        let key = AuditKey::new([7; 16]).unwrap();
+        assert_eq!(format!("{key:?}"), "AuditKey(..)");
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use callward_core::InvalidConfig;
-use callward_core::human::{optional_duration, parse_duration, show_duration, size};
+use callward_core::human::{duration, parse_duration, size};
 use callward_core::redact::Redactor;
 use serde::{Deserialize, Serialize};
 
@@ -40,7 +40,7 @@ pub struct AuditConfig {
     #[serde(with = "size")]
     pub max_bytes: u64,
     /// The age at which a file is rotated; `None` for never.
-    #[serde(with = "optional_duration")]
+    #[serde(with = "duration")]
     pub max_age: Option<Duration>,
     /// The number of closed files that are kept; `None` keeps all. The log records each deletion.
     pub keep_files: Option<u64>,
@@ -52,7 +52,7 @@ pub struct AuditConfig {
     pub on_failure: OnFailure,
     /// The permits of the queue. A record takes one, and one more per 16 KiB of content.
     #[serde(skip)]
-    pub queue: usize,
+    pub queue: u32,
     /// The form of the arguments in full records.
     pub arguments: Bodies,
     /// The form of the result in full records.
@@ -67,16 +67,17 @@ pub struct AuditConfig {
 
 /// When records are synced to disk. As a text, `every_record`, `never`, or the interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[serde(try_from = "String", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Fsync {
     /// Before the answer: the record of every answered call is on disk.
     EveryRecord,
-    /// At most this long after a record. A crash of the machine loses that time; SIGKILL loses at
-    /// most one second and 1,000 records, since with [`OnFull::Block`] answers wait for the writer.
-    Interval(Duration),
     /// Never explicitly. SIGKILL loses as much as with an interval.
     Never,
+    /// At most this long after a record. A crash of the machine loses that time; SIGKILL loses at
+    /// most one second and 1,000 records, since with [`OnFull::Block`] answers wait for the writer.
+    #[serde(untagged, with = "duration")]
+    Interval(Duration),
 }
 
 /// The reaction to a full queue.
@@ -130,7 +131,7 @@ impl AuditConfig {
             max_bytes: 64 << 20,
             max_age: Some(Duration::from_secs(24 * 60 * 60)),
             keep_files: None,
-            fsync: Fsync::default(),
+            fsync: Fsync::Interval(Duration::from_secs(1)),
             on_full: OnFull::default(),
             on_failure: OnFailure::default(),
             queue: 4096,
@@ -148,12 +149,9 @@ impl AuditConfig {
     /// [`InvalidConfig`] names the first invalid setting.
     pub fn validate(&self) -> Result<(), InvalidConfig> {
         let is_file = |path: &PathBuf| path.file_name().is_some();
-        let fsync = match self.fsync {
-            Fsync::Interval(time) => !time.is_zero() && time <= MAX_INTERVAL,
-            Fsync::EveryRecord | Fsync::Never => true,
-        };
-        let queue = u32::try_from(self.queue).is_ok_and(|permits| permits > 0);
-        let max_age = self.max_age.is_none_or(|age| age >= MIN_AGE);
+        let is_interval = |time: Duration| !time.is_zero() && time <= MAX_INTERVAL;
+        let fsync = !matches!(self.fsync, Fsync::Interval(time) if !is_interval(time));
+        let max_age = self.max_age.is_none_or(|age| age >= Duration::from_secs(1));
         let file = "expected the path of a file";
         #[rustfmt::skip]
         let rules = [
@@ -162,7 +160,7 @@ impl AuditConfig {
             (self.max_bytes >= 4 << 10, "max_bytes", "expected 4 KiB or more"),
             (max_age, "max_age", "expected 1 s or more"),
             (self.keep_files != Some(0), "keep_files", "expected 1 or more"),
-            (queue, "queue", "expected 1 to 4294967295 permits"),
+            (self.queue > 0, "queue", "expected 1 permit or more"),
             (fsync, "fsync", "expected more than zero, and at most an hour"),
         ];
         let broken = rules.into_iter().find(|(holds, ..)| !holds);
@@ -172,8 +170,6 @@ impl AuditConfig {
     }
 }
 
-/// The minimum age.
-const MIN_AGE: Duration = Duration::from_secs(1);
 /// The longest interval between two syncs.
 const MAX_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
@@ -199,39 +195,9 @@ impl TryFrom<String> for Fsync {
     }
 }
 
-impl From<Fsync> for String {
-    fn from(fsync: Fsync) -> Self {
-        match fsync {
-            Fsync::EveryRecord => "every_record".to_owned(),
-            Fsync::Interval(time) => show_duration(time),
-            Fsync::Never => "never".to_owned(),
-        }
-    }
-}
-
-/// Every second.
-impl Default for Fsync {
-    fn default() -> Self {
-        Self::Interval(Duration::from_secs(1))
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
-
-    #[test]
-    fn the_default_open_world_path_is_beside_the_main_one() {
-        for (path, beside) in [
-            ("audit.jsonl", "audit.open-world.jsonl"),
-            ("/var/log/a.b.jsonl", "/var/log/a.b.open-world.jsonl"),
-            ("audit", "audit.open-world"),
-        ] {
-            assert_eq!(AuditConfig::new(path).open_world_path, Path::new(beside));
-        }
-    }
 
     #[test]
     fn an_invalid_setting_is_named() {

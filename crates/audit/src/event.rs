@@ -1,14 +1,11 @@
 //! The events of a log, and their records.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use callward_core::redact::Redactor;
 use callward_core::{
-    AuditLevel, AuditRule, CallRecord, Caller, ConfirmRule, Delivery, ErrorKind, HedgeStatus,
-    Inbound, ToolCall, ToolError,
+    AuditLevel, Caller, ConfirmRule, Delivery, ErrorKind, HedgeStatus, Inbound, ToolCall, ToolError,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -22,16 +19,8 @@ use crate::{AuditConfig, Bodies};
 #[derive(Debug)]
 pub(crate) enum Event {
     Call(Box<Called>),
-    Refused(Box<RefusedCall>),
-}
-
-impl Event {
-    pub(crate) fn at(&self) -> SystemTime {
-        match self {
-            Self::Call(called) => called.at,
-            Self::Refused(refused) => refused.at,
-        }
-    }
+    /// The members of the record of a call of an unknown tool, or of one that could not be parsed.
+    Refused(SystemTime, String),
 }
 
 /// A call that ended.
@@ -39,17 +28,13 @@ impl Event {
 pub(crate) struct Called {
     pub(crate) at: SystemTime,
     pub(crate) took: Duration,
+    /// It has a record.
     pub(crate) call: ToolCall,
-    pub(crate) record: Arc<CallRecord>,
     /// `None` if the call was cancelled.
     pub(crate) answer: Option<Answer>,
 }
 
 impl Called {
-    pub(crate) fn rule(&self) -> AuditRule {
-        self.call.plan().audit
-    }
-
     fn error(&self) -> Option<&ToolError> {
         self.answer.as_ref()?.as_ref().err()
     }
@@ -65,51 +50,23 @@ impl Called {
     }
 }
 
-/// A call of an unknown tool, or one that could not be parsed.
-#[derive(Debug)]
-pub(crate) struct RefusedCall {
-    pub(crate) at: SystemTime,
-    pub(crate) tool: String,
-    pub(crate) caller: Option<Arc<Caller>>,
-    pub(crate) inbound: Option<Arc<Inbound>>,
-    pub(crate) error: ToolError,
-}
-
 /// The longest name in a record, in characters.
-pub(crate) const MAX_NAME: usize = 200;
+const MAX_NAME: usize = 200;
 /// The longest message of an error, in characters.
 const MAX_MESSAGE: usize = 512;
 
 /// Makes the records of events.
 #[derive(Debug)]
 pub(crate) struct Recorder {
-    redactor: Redactor,
-    arguments: Bodies,
-    results: Bodies,
-    seal: Seal,
+    pub(crate) config: AuditConfig,
+    pub(crate) seal: Seal,
 }
 
 impl Recorder {
-    pub(crate) fn new(config: &AuditConfig) -> Self {
-        Self {
-            redactor: config.redactor.clone(),
-            arguments: config.arguments,
-            results: config.results,
-            seal: Seal::new(config.key.as_ref()),
-        }
-    }
-
     /// Returns the members of the record, for [`Link::write`](crate::chain::Link::write).
-    pub(crate) fn members(&self, event: &Event) -> String {
-        match event {
-            Event::Call(called) => self.called(called),
-            Event::Refused(refused) => self.refused(refused),
-        }
-    }
-
-    fn called(&self, called: &Called) -> String {
+    pub(crate) fn called(&self, called: &Called) -> String {
         let mut out = Members::new("call");
-        let (rule, tool) = (called.rule(), called.call.tool());
+        let (rule, tool) = (called.call.plan().audit, called.call.tool());
         out.put("level", rule.level.as_str());
         out.put("tool", tool.name().as_str());
         out.put("set", tool.set().as_str());
@@ -121,15 +78,17 @@ impl Recorder {
         if rule.level == AuditLevel::Full {
             self.full(called, &mut out);
         } else if let Some(error) = called.error() {
-            let (kind, delivery) = (error.kind().as_str(), error.delivery().as_str());
-            out.put("error", json!({"kind": kind, "delivery": delivery}));
+            out.put("error", brief(error));
         }
         out.0
     }
 
     fn full(&self, called: &Called, out: &mut Members) {
-        let (facts, error) = (called.record.facts(), called.error());
-        let (call, plan) = (&called.call, called.call.plan());
+        let (call, plan, error) = (&called.call, called.call.plan(), called.error());
+        let facts = call
+            .record()
+            .map(|record| record.facts())
+            .unwrap_or_default();
         out.put("effect", plan.effect.as_str());
         out.put("plan_reason", &plan.reason);
         self.caller(call.caller(), out);
@@ -149,40 +108,43 @@ impl Recorder {
         out.put("server", server.map(|server| server.as_str()));
         out.put("attempts", facts.started_attempts);
         out.put("cache", facts.cache.as_str());
-        if facts.hedge != HedgeStatus::None {
-            out.put("hedge", facts.hedge.as_str());
-        }
+        let hedge = Some(facts.hedge).filter(|hedge| *hedge != HedgeStatus::None);
+        out.put("hedge", hedge);
         if let Some(error) = error {
             self.error(error, out);
         }
-        self.content("arguments", self.arguments, call.arguments(), out);
+        self.content("arguments", self.config.arguments, call.arguments(), out);
         if let Some(Ok(output)) = &called.answer {
-            self.content("result", self.results, output.body(), out);
+            self.content("result", self.config.results, output.body(), out);
         }
     }
 
-    fn refused(&self, refused: &RefusedCall) -> String {
+    pub(crate) fn refused(
+        &self,
+        tool: &str,
+        caller: Option<&Arc<Caller>>,
+        inbound: Option<&Arc<Inbound>>,
+        error: &ToolError,
+    ) -> String {
         let mut out = Members::new("refused");
-        out.put("tool", cut(&refused.tool));
+        out.put("tool", cut(tool));
         out.put("outcome", "refused");
-        out.put("client", client(refused.inbound.as_ref()));
-        if let Some(caller) = &refused.caller {
+        out.put("client", client(inbound));
+        if let Some(caller) = caller {
             self.caller(caller, &mut out);
         }
-        let by = refuser(&refused.error);
+        let by = refuser(error);
         out.put("decision", json!({"verdict": "refused", "by": by}));
-        self.error(&refused.error, &mut out);
+        self.error(error, &mut out);
         out.0
     }
 
     fn error(&self, error: &ToolError, out: &mut Members) {
         let message: String = error.message().chars().take(MAX_MESSAGE).collect();
-        let message = self.redactor.redact(json!(message).to_string().as_bytes());
-        let error = json!({
-            "kind": error.kind().as_str(),
-            "delivery": error.delivery().as_str(),
-            "message": RawValue::from_string(message).ok(),
-        });
+        let redactor = &self.config.redactor;
+        let message = redactor.redact(json!(message).to_string().as_bytes());
+        let mut error = brief(error);
+        error["message"] = json!(RawValue::from_string(message).ok());
         out.put("error", error);
     }
 
@@ -191,7 +153,7 @@ impl Recorder {
         let mut digest = json!({"bytes": bytes.len()});
         match bodies {
             Bodies::Redacted => {
-                if let Ok(text) = RawValue::from_string(self.redactor.redact(bytes)) {
+                if let Ok(text) = RawValue::from_string(self.config.redactor.redact(bytes)) {
                     return out.put(name, text);
                 }
             }
@@ -210,6 +172,10 @@ impl Recorder {
             out.put("session", hash);
         }
     }
+}
+
+fn brief(error: &ToolError) -> Value {
+    json!({"kind": error.kind(), "delivery": error.delivery()})
 }
 
 /// The members of a JSON object, in order.
@@ -234,14 +200,12 @@ impl Members {
 fn client(inbound: Option<&Arc<Inbound>>) -> Option<Map<String, Value>> {
     let info = inbound?.client_info.as_deref();
     let members = [
-        ("name", info.map(|info| json!(info.name))),
-        ("version", info.map(|info| json!(info.version))),
-        ("address", inbound?.client.map(|from| json!(from))),
+        ("name", json!(info.map(|info| &info.name))),
+        ("version", json!(info.map(|info| &info.version))),
+        ("address", json!(inbound?.client)),
     ];
-    let known = members.into_iter().filter_map(|(name, value)| {
-        let value = value.filter(|value| !value.is_null())?;
-        Some((name.to_owned(), value))
-    });
+    let known = members.into_iter().filter(|(_, value)| !value.is_null());
+    let known = known.map(|(name, value)| (name.to_owned(), value));
     Some(known.collect()).filter(|client: &Map<_, _>| !client.is_empty())
 }
 
@@ -265,9 +229,9 @@ fn refuser(error: &ToolError) -> Option<&'static str> {
 }
 
 /// Limits the length of a name that a client sent.
-fn cut(text: &str) -> Cow<'_, str> {
+fn cut(text: &str) -> String {
     match text.char_indices().nth(MAX_NAME) {
-        None => text.into(),
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()).into(),
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
     }
 }

@@ -36,6 +36,6 @@ mod watch;
 
 pub use chain::AuditKey;
 pub use config::{AuditConfig, Bodies, Fsync, OnFailure, OnFull};
-pub use log::{AuditLog, AuditStats, OpenError};
+pub use log::{AuditLog, AuditStats};
 pub use service::{Audit, AuditFuture, AuditLayer};
 pub use verify::{Fault, Report, files, verify};

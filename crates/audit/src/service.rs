@@ -12,8 +12,10 @@ use crate::watch::Watch;
 
 /// Wraps a service in [`Audit`].
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct AuditLayer {
-    log: Option<AuditLog>,
+    /// The log; without one, nothing is recorded.
+    pub log: Option<AuditLog>,
 }
 
 impl AuditLayer {
@@ -21,18 +23,6 @@ impl AuditLayer {
     #[must_use]
     pub const fn new(log: AuditLog) -> Self {
         Self { log: Some(log) }
-    }
-
-    /// Creates a layer that records nothing.
-    #[must_use]
-    pub const fn off() -> Self {
-        Self { log: None }
-    }
-
-    /// Returns the log, if there is one.
-    #[must_use]
-    pub const fn log(&self) -> Option<&AuditLog> {
-        self.log.as_ref()
     }
 }
 

@@ -10,8 +10,3 @@ use std::time::SystemTime;
 pub(crate) fn now() -> SystemTime {
     SystemTime::now()
 }
-
-/// Formats a time as RFC 3339 in UTC, to the microsecond.
-pub(crate) fn text(time: SystemTime) -> String {
-    humantime::format_rfc3339_micros(time).to_string()
-}

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::AuditKey;
-use crate::chain::{Line, Link, Seal, no_hash};
+use crate::chain::{Line, Seal, no_hash};
 use crate::log::{all_closed, number_in};
 use crate::notes::{FORMAT, Note, VERSION};
 
@@ -55,7 +55,7 @@ pub struct Report {
 }
 
 /// The place and the kind of a fault.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Fault {
     /// The file.
@@ -117,22 +117,20 @@ pub fn files(path: &Path) -> io::Result<Vec<PathBuf>> {
 fn verify_log(path: &Path, seal: &Seal) -> io::Result<Report> {
     let mut scan = Scan {
         seal,
-        link: None,
         log: None,
         number: 0,
         is_open: false,
-        report: Report {
-            log: path.to_owned(),
-            ..Report::default()
-        },
+        report: Report::default(),
     };
+    scan.report.log = path.to_owned();
     let files = files(path)?;
     let Some(last) = files.last() else {
         let text = format!("{}: no such audit log", path.display());
         return Err(io::Error::new(io::ErrorKind::NotFound, text));
     };
     for file in &files {
-        if !scan.file(file, file == last && files.len() > 1)? {
+        scan.file(file, file == last && files.len() > 1)?;
+        if !scan.report.is_whole() {
             return Ok(scan.report);
         }
     }
@@ -144,12 +142,10 @@ fn verify_log(path: &Path, seal: &Seal) -> io::Result<Report> {
     report.closed = Some(!scan.is_open);
     let first = (scan.number + 1).saturating_sub(report.files);
     if first > report.oldest.max(1) {
-        report.fault = files.first().map(|file| Fault {
-            file: file.clone(),
-            line: 0,
-            byte: 0,
-            what: format!("the log begins with file {first}: the files before it are missing"),
-        });
+        let what = format!("the log begins with file {first}: the files before it are missing");
+        let file = files.into_iter().next().unwrap_or_default();
+        let none = Fault::default();
+        report.fault = Some(Fault { file, what, ..none });
     }
     Ok(report)
 }
@@ -157,8 +153,6 @@ fn verify_log(path: &Path, seal: &Seal) -> io::Result<Report> {
 /// The state of a scan over the lines of a log.
 struct Scan<'a> {
     seal: &'a Seal,
-    /// `None` before the first line.
-    link: Option<Link>,
     log: Option<String>,
     /// The number of the current file.
     number: u64,
@@ -168,62 +162,66 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    /// Reads a file. Returns `false` after a fault. With `may_be_empty`, the file may have no
-    /// complete line, because its process was killed when it began it.
-    fn file(&mut self, path: &Path, may_be_empty: bool) -> io::Result<bool> {
+    /// Reads a file, up to its first fault. With `may_be_empty`, the file may have no complete
+    /// line, because its process was killed when it began it.
+    fn file(&mut self, path: &Path, may_be_empty: bool) -> io::Result<()> {
         let mut reader = BufReader::with_capacity(256 << 10, File::open(path)?);
         let mut buffer = Vec::new();
-        let (mut line, mut byte) = (0, 0);
-        let fault = loop {
+        let (file, mut at) = (path.to_owned(), Fault::default());
+        loop {
             buffer.clear();
             let mut limited = reader.by_ref().take(MAX_LINE);
             let read = limited.read_until(b'\n', &mut buffer)? as u64;
-            line += 1;
+            at.line += 1;
             if buffer.pop_if(|last| *last == b'\n').is_none() {
                 self.report.bytes += read;
                 self.report.torn += u64::from(read > 0);
                 self.is_open |= read > 0;
-                if line == 1 && may_be_empty {
+                if at.line == 1 && may_be_empty {
                     self.is_open = true;
-                    return Ok(true);
+                    return Ok(());
+                } else if at.line == 1 {
+                    at.what = "the file has no first line".into();
                 }
-                break (line == 1).then(|| "the file has no first line".to_owned());
+                break;
             }
-            if let Err(what) = self.line(&buffer, line == 1) {
-                break Some(what);
+            if let Err(what) = self.line(&buffer, at.line == 1) {
+                at.what = what;
+                break;
             }
-            byte += read;
+            at.byte += read;
             self.report.bytes += read;
-        };
+        }
         self.report.files += 1;
-        let fault = fault.or_else(|| {
-            (line, byte) = (0, 0);
-            let named = number_in(path).filter(|named| *named != self.number)?;
-            Some(format!("file {} has the name of file {named}", self.number))
-        });
-        let file = path.to_owned();
-        self.report.fault = fault.map(|what| Fault {
-            file,
-            line,
-            byte,
-            what,
-        });
-        Ok(self.report.fault.is_none())
+        let number = self.number;
+        let other = number_in(path).filter(|named| at.what.is_empty() && *named != number);
+        if let Some(named) = other {
+            (at.line, at.byte) = (0, 0);
+            at.what = format!("file {number} has the name of file {named}");
+        }
+        self.report.fault = (!at.what.is_empty()).then_some(Fault { file, ..at });
+        Ok(())
     }
 
     /// Takes a line without its line feed.
     fn line(&mut self, bytes: &[u8], is_first: bool) -> Result<(), String> {
         let line = Line::parse(bytes).ok_or("the line is not a record: it was edited")?;
-        if let Some(link) = &self.link {
-            if line.seq != link.seq {
+        if let Some((last, _)) = self.report.last {
+            let expected = last.saturating_add(1);
+            if line.seq != expected {
                 return Err(format!(
-                    "found record {}, expected {}: lines were removed, added or moved",
-                    line.seq, link.seq
+                    "found record {}, expected {expected}: lines were removed, added or moved",
+                    line.seq
                 ));
             }
-            if line.prev != link.prev {
-                return Err("the record does not follow from the one before".into());
-            }
+        }
+        if self
+            .report
+            .last_hash
+            .as_ref()
+            .is_some_and(|last| line.prev != last)
+        {
+            return Err("the record does not follow from the one before".into());
         }
         if !line.is_intact(self.seal) {
             return Err("the hash does not match: the line was edited, or has another key".into());
@@ -248,7 +246,6 @@ impl Scan<'_> {
         report.last = Some(stamp);
         report.last_hash = Some(line.hash.to_owned());
         report.records += 1;
-        self.link = Some(line.link());
         Ok(())
     }
 
@@ -276,7 +273,7 @@ impl Scan<'_> {
                 if self.log.get_or_insert_with(|| log.clone()) != &log {
                     return Err("the file belongs to another log".into());
                 }
-                if self.link.is_some() && Some(file) != self.number.checked_add(1) {
+                if self.report.last.is_some() && Some(file) != self.number.checked_add(1) {
                     return Err(format!("file {file} follows file {}", self.number));
                 }
                 if file == 1 && (line.seq != 0 || line.prev != no_hash()) {

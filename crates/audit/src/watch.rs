@@ -1,8 +1,6 @@
 //! A call that leaves a record.
 
-use std::time::Duration;
-
-use callward_core::{CallRecord, ToolCall, ToolError};
+use callward_core::{CallRecord, Delivery, ErrorKind, ToolCall, ToolError};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::Instant;
 
@@ -14,11 +12,13 @@ use crate::{AuditLog, time};
 #[derive(Debug)]
 pub(crate) struct Watch {
     log: AuditLog,
-    called: Option<Box<Called>>,
+    call: ToolCall,
     began: Instant,
-    deadline: Option<Instant>,
     weight: u32,
     permit: Option<OwnedSemaphorePermit>,
+    /// The call once it has ended.
+    ended: Option<Box<Called>>,
+    is_queued: bool,
 }
 
 /// Bytes of arguments or result per additional permit.
@@ -31,22 +31,15 @@ fn permits(bytes: usize) -> u32 {
 impl Watch {
     /// Begins to follow a call, and adds a [`CallRecord`] if it has none.
     pub(crate) fn begin(log: AuditLog, mut call: ToolCall) -> (ToolCall, Self) {
-        let record = call.ensure_record(CallRecord::for_counting);
-        let called = Called {
-            at: time::now(),
-            took: Duration::ZERO,
-            call: call.clone(),
-            record,
-            // until it ends
-            answer: None,
-        };
+        call.ensure_record(CallRecord::for_counting);
         let watch = Self {
             log,
-            called: Some(Box::new(called)),
+            call: call.clone(),
             began: Instant::now(),
-            deadline: call.deadline.map(Instant::from_std),
             weight: permits(call.arguments().len()).saturating_add(1),
             permit: None,
+            ended: None,
+            is_queued: false,
         };
         (call, watch)
     }
@@ -57,7 +50,8 @@ impl Watch {
     ///
     /// If the deadline passes, or the log cannot be written.
     pub(crate) async fn enter(&mut self) -> Result<(), ToolError> {
-        self.admit()?;
+        let rule = self.call.plan().audit;
+        self.log.admit(rule)?;
         if !self.log.blocks() {
             // a permit is taken at the end of the call
             return Ok(());
@@ -67,23 +61,25 @@ impl Watch {
             return Ok(());
         }
         let permit = self.log.permits(self.weight);
-        self.permit = match self.deadline {
+        self.permit = match self.call.deadline {
             None => permit.await,
-            Some(deadline) => tokio::time::timeout_at(deadline, permit)
+            Some(deadline) => tokio::time::timeout_at(deadline.into(), permit)
                 .await
-                .map_err(|_| AuditLog::queue_full())?,
+                .map_err(|_| {
+                    ToolError::new(
+                        ErrorKind::DeadlineExceeded,
+                        Delivery::NotSent,
+                        "the call needs an audit record, and the queue of the log was full until \
+                         the deadline",
+                    )
+                })?,
         };
-        self.admit()
-    }
-
-    fn admit(&self) -> Result<(), ToolError> {
-        let called = self.called.as_ref();
-        called.map_or(Ok(()), |called| self.log.admit(called.rule()))
+        self.log.admit(rule)
     }
 
     /// Records the refusal of the call. Its answer does not wait.
     pub(crate) fn refuse(mut self, error: ToolError) -> Answer {
-        self.end(Some(Err(error.clone())));
+        self.ended = Some(self.called(Some(Err(error.clone()))));
         Err(error)
     }
 
@@ -93,7 +89,7 @@ impl Watch {
         let result = answer.await;
         let more = permits(result.as_ref().map_or(0, |output| output.body().len()));
         let all = self.weight.saturating_add(more);
-        self.end(Some(result.clone()));
+        self.ended = Some(self.called(Some(result.clone())));
         if more > 0 && self.log.blocks() {
             match (self.log.try_permits(more), &mut self.permit) {
                 (Some(more), Some(permit)) => permit.merge(more),
@@ -112,17 +108,22 @@ impl Watch {
         result
     }
 
-    fn end(&mut self, answer: Option<Answer>) {
-        if let Some(called) = &mut self.called {
-            called.at = time::now();
-            called.took = self.began.elapsed();
-            called.answer = answer;
-        }
+    /// Returns the call as it ends now.
+    fn called(&self, answer: Option<Answer>) -> Box<Called> {
+        Box::new(Called {
+            at: time::now(),
+            took: self.began.elapsed(),
+            call: self.call.clone(),
+            answer,
+        })
     }
 
     /// Queues the record. The answer waits for the returned receiver.
     fn queue(&mut self, permits: u32) -> Option<oneshot::Receiver<()>> {
-        let called = self.called.take()?;
+        if std::mem::replace(&mut self.is_queued, true) {
+            return None;
+        }
+        let called = self.ended.take().unwrap_or_else(|| self.called(None));
         let permit = self.permit.take();
         // none yet: a refused call, or one of a log that never blocks
         let permit = permit.or_else(|| self.log.try_permits(permits));
@@ -132,10 +133,6 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        let called = self.called.as_ref();
-        if called.is_some_and(|called| called.answer.is_none()) {
-            self.end(None);
-        }
         // no answer waits
         let _: Option<oneshot::Receiver<()>> = self.queue(self.weight);
     }

@@ -129,11 +129,10 @@ impl Circuit {
     /// Takes no place.
     pub(crate) fn availability(&self, is_write: bool) -> Result<(), BreakerState> {
         let state = self.state.lock();
-        let wait = state.time_to_pass(is_write, Instant::now());
+        let passes = state.time_to_pass(is_write, Instant::now()) == Some(Duration::ZERO);
         match state.state() {
-            refuses @ BreakerState::Disconnected => Err(refuses),
-            _ if wait == Some(Duration::ZERO) => Ok(()),
-            refuses => Err(refuses),
+            refuses if !passes || refuses == BreakerState::Disconnected => Err(refuses),
+            _ => Ok(()),
         }
     }
 

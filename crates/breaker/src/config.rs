@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use callward_core::InvalidConfig;
-use callward_core::human::{duration, optional_duration};
+use callward_core::human::duration;
 use serde::{Deserialize, Serialize};
 
 /// When a breaker opens, for how long, and how it is probed.
@@ -36,7 +36,7 @@ pub struct BreakerConfig {
     pub failure_rate: Option<f64>,
     /// The duration from which a call counts as slow; time in which it waits for a person does not
     /// count. Default: calls are not timed.
-    #[serde(with = "optional_duration")]
+    #[serde(with = "duration")]
     pub slow_after: Option<Duration>,
     /// Which share of the window's calls, up to 1.0, must be slow to open it. Default: 0.5, where
     /// calls are timed.

@@ -164,7 +164,7 @@ fn a_late_outcome_changes_nothing() {
         let (other, early) = (circuit.clone(), Shared::new(old.next()));
         together(2, move |n| match n {
             0 => {
-                other.change("new", |state, _| state.reset());
+                other.change("new", |state, _| state.close());
                 // two are needed to open it, and only this one is of the new generation
                 other.admit().unwrap().fail(&"down");
             }
@@ -232,7 +232,7 @@ fn after_any_order_the_next_call_is_admitted() {
         together(3, move |_| {
             for _ in 0..3 {
                 match (thread_rng().gen_range(0..8), any.admit()) {
-                    (0, _) => any.change("new", |state, _| state.reset()),
+                    (0, _) => any.change("new", |state, _| state.close()),
                     (1, _) => any.change("held", |state, _| state.force(Some(false))),
                     (2, _) => any.change("released", |state, _| state.force(None)),
                     (3, permit) => drop(permit),

@@ -100,7 +100,7 @@ impl BreakerSet {
 
     fn reset_if(&self, wanted: impl Fn(&Key) -> bool) {
         for (_, circuit) in self.all(wanted) {
-            circuit.change("the connection is new", |state, _| state.reset());
+            circuit.change("the connection is new", |state, _| state.close());
         }
     }
 
@@ -148,10 +148,9 @@ impl BreakerSet {
     pub fn snapshot(&self) -> Vec<BreakerStatus> {
         let mut all = self.all(|_| true);
         all.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-        let shown = all.into_iter().map(|(_, circuit)| circuit.status());
+        let mut shown: Vec<_> = all.iter().map(|(_, circuit)| circuit.status()).collect();
+        shown.retain(|status| status.instance.is_none() || !status.is_empty());
         shown
-            .filter(|status| status.instance.is_none() || !status.is_empty())
-            .collect()
     }
 
     /// Returns the breaker of a server or of a tool, making it if need be.

@@ -22,7 +22,10 @@ pub(crate) const fn is_unsafe_write(plan: &CallPlan) -> bool {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct State {
     config: BreakerConfig,
-    phase: Phase,
+    /// An operator holds it open or closed; its own phase is closed meanwhile.
+    forced: Option<bool>,
+    /// `None` while closed.
+    open: Option<Open>,
     generation: u32,
     /// Consecutive trips, without closing in between.
     trips: u32,
@@ -46,22 +49,17 @@ pub(crate) struct State {
 /// A probe has this much time even if the breaker opens for less.
 const MIN_PROBE_TIME: Duration = Duration::from_secs(if cfg!(shuttle) { 3600 } else { 1 });
 
-#[derive(Debug, Clone, Copy, Default)]
-enum Phase {
-    #[default]
-    Closed,
-    ForcedClosed,
-    ForcedOpen,
-    HalfOpen {
-        probes: u32,
-        /// When the probes in flight, if they take all places, are written off.
-        renews: Instant,
-        /// From when on writes may be probes.
-        writes: Instant,
-    },
-    Open {
-        until: Instant,
-    },
+/// The phase of a breaker that is not closed.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    is_half: bool,
+    /// How many places of probes are taken: all of them until the open time is over.
+    probes: u32,
+    /// When the open time is over, or the probes in flight, if they take all places, are written
+    /// off.
+    until: Instant,
+    /// From when on writes may be probes.
+    writes: Instant,
 }
 
 /// The right to make one call, in one generation.
@@ -114,25 +112,19 @@ impl State {
         }
         self.saw_safe_call |= !is_write;
         self.admitted = self.admitted.wrapping_add(1);
-        let (places, open_time) = (self.config.probes, self.config.open_time);
-        let (taken, writes) = match self.phase {
-            Phase::HalfOpen { probes, writes, .. } => (probes, writes),
-            Phase::Open { until } => (places, until + open_time),
-            Phase::Closed | Phase::ForcedClosed | Phase::ForcedOpen => {
-                return Ok(self.ticket(false, now));
+        if let Some(open) = self.open {
+            // due, or all probes written off
+            let begins = open.probes >= self.config.probes;
+            if begins {
+                self.enter(None);
             }
-        };
-        // due, or all probes written off
-        let begins = taken >= places;
-        let phase = Phase::HalfOpen {
-            probes: if begins { 1 } else { taken + 1 },
-            renews: now + open_time.max(MIN_PROBE_TIME),
-            writes,
-        };
-        if begins {
-            self.enter(phase);
+            self.open = Some(Open {
+                is_half: true,
+                probes: if begins { 1 } else { open.probes + 1 },
+                until: now + self.config.open_time.max(MIN_PROBE_TIME),
+                writes: open.writes,
+            });
         }
-        self.phase = phase;
         Ok(self.ticket(false, now))
     }
 
@@ -149,26 +141,20 @@ impl State {
     /// Returns how long until such a call would be admitted: zero if it would be now, `None` while
     /// forced open. Takes no place.
     pub(crate) fn time_to_pass(&self, is_write: bool, now: Instant) -> Option<Duration> {
-        let (safe, write) = match self.phase {
-            Phase::Closed | Phase::ForcedClosed => return Some(Duration::ZERO),
-            Phase::ForcedOpen => return None,
-            Phase::HalfOpen { probes, writes, .. } if probes < self.config.probes => (now, writes),
-            Phase::HalfOpen { renews, writes, .. } => (renews, writes),
-            Phase::Open { until } => (until, until + self.config.open_time),
+        let Some(open) = self.open else {
+            return (self.forced != Some(true)).then_some(Duration::ZERO);
         };
-        let waits_for_safe = is_write && self.saw_safe_call;
-        let from = if waits_for_safe {
-            safe.max(write)
-        } else {
-            safe
-        };
+        let has_place = open.probes < self.config.probes;
+        let mut from = if has_place { now } else { open.until };
+        if is_write && self.saw_safe_call {
+            from = from.max(open.writes);
+        }
         Some(from.saturating_duration_since(now))
     }
 
     /// Returns how long until a probe is admitted; `None` while closed or forced.
     pub(crate) fn time_to_probe(&self, now: Instant) -> Option<Duration> {
-        let is_open = self.is_open();
-        is_open.then(|| self.time_to_pass(false, now))?
+        self.open.and_then(|_| self.time_to_pass(false, now))
     }
 
     /// Takes the outcome of a call that was admitted; time in which it waited for a person makes it
@@ -182,7 +168,7 @@ impl State {
         cause: &dyn fmt::Display,
         now: Instant,
     ) {
-        if ticket.generation != self.generation {
+        if ticket.generation != self.generation || self.forced.is_some() {
             return;
         }
         if ticket.number != self.admitted {
@@ -190,13 +176,14 @@ impl State {
         }
         let took = now.saturating_duration_since(ticket.given + waited);
         let slow = self.config.slow_after.filter(|after| took >= *after);
-        match (&mut self.phase, verdict) {
-            _ if ticket.is_extra => {
-                if verdict == Verdict::Success && slow.is_none() && self.is_open() {
-                    self.close();
-                }
+        if ticket.is_extra {
+            if verdict == Verdict::Success && slow.is_none() && self.open.is_some() {
+                self.close();
             }
-            (Phase::Closed, Verdict::Failure | Verdict::Success) => {
+            return;
+        }
+        match (&mut self.open, verdict) {
+            (None, Verdict::Failure | Verdict::Success) => {
                 let has_failed = verdict == Verdict::Failure;
                 match has_failed {
                     true => self.streak.count(fault, ticket.known, now),
@@ -213,29 +200,24 @@ impl State {
                     self.trip(&why, now);
                 }
             }
-            (Phase::HalfOpen { probes, .. }, Verdict::Failure) => {
-                // each probe counts
-                self.streak.add(fault.tool);
-                if self.streak.is_one_tool() {
-                    // it says no more of the server than before: the next call decides
-                    *probes = probes.saturating_sub(1);
-                } else {
-                    let why = format!("a probe failed: {}", shortened(cause));
-                    self.trip(&why, now);
+            (Some(open), _) if open.is_half => match (verdict, slow) {
+                (Verdict::Failure, _) => {
+                    // each probe counts
+                    self.streak.add(fault.tool);
+                    if self.streak.is_one_tool() {
+                        // it says no more of the server than before: the next call decides
+                        open.probes = open.probes.saturating_sub(1);
+                    } else {
+                        self.trip(&format!("a probe failed: {}", shortened(cause)), now);
+                    }
                 }
-            }
-            (Phase::HalfOpen { .. }, Verdict::Success) => match slow {
-                None => self.close(),
-                Some(after) => {
-                    let why = format!("a probe took {after:?} or longer");
-                    self.trip(&why, now);
+                (Verdict::Success, None) => self.close(),
+                (Verdict::Success, Some(after)) => {
+                    self.trip(&format!("a probe took {after:?} or longer"), now);
                 }
+                (Verdict::Nothing, _) => open.probes = open.probes.saturating_sub(1),
             },
-            (Phase::HalfOpen { probes, .. }, Verdict::Nothing) => {
-                *probes = probes.saturating_sub(1);
-            }
-            (Phase::Closed, Verdict::Nothing)
-            | (Phase::ForcedClosed | Phase::ForcedOpen | Phase::Open { .. }, _) => {}
+            _ => {}
         }
     }
 
@@ -281,34 +263,32 @@ impl State {
         self.opened += 1;
         self.last_trip = Some(why.into());
         let until = now + self.config.open_time_after(self.trips);
-        self.enter(Phase::Open { until });
+        self.enter(Some(Open {
+            is_half: false,
+            probes: self.config.probes,
+            until,
+            writes: until + self.config.open_time,
+        }));
     }
 
-    /// Closes it, unless an operator forced it: the connection is new.
-    pub(crate) fn reset(&mut self) {
-        if self.is_open() || matches!(self.phase, Phase::Closed) {
-            self.close();
-        }
-    }
-
-    fn close(&mut self) {
-        self.closed += u64::from(self.is_open());
+    /// Closes it, unless an operator holds it.
+    pub(crate) fn close(&mut self) {
+        self.closed += u64::from(self.open.is_some());
         self.trips = 0;
-        self.enter(Phase::Closed);
+        self.enter(None);
     }
 
     /// Holds it closed or open; `None` ends that, and it is closed and counts again.
     pub(crate) fn force(&mut self, open: Option<bool>) {
-        match (open, self.phase) {
-            (Some(true), _) => self.enter(Phase::ForcedOpen),
-            (Some(false), _) => self.enter(Phase::ForcedClosed),
-            (None, Phase::ForcedClosed | Phase::ForcedOpen) => self.close(),
-            (None, _) => {}
+        if open != self.forced {
+            self.forced = open;
+            self.trips = 0;
+            self.enter(None);
         }
     }
 
-    fn enter(&mut self, phase: Phase) {
-        self.phase = phase;
+    fn enter(&mut self, open: Option<Open>) {
+        self.open = open;
         self.generation = self.generation.wrapping_add(1);
         self.streak.clear();
         if let Some(window) = &mut self.window {
@@ -316,15 +296,11 @@ impl State {
         }
     }
 
-    const fn is_open(&self) -> bool {
-        matches!(self.phase, Phase::HalfOpen { .. } | Phase::Open { .. })
-    }
-
     /// Returns the failures in a row; 0 unless closed, as each phase starts from 0.
     pub(crate) fn failures(&self) -> u32 {
-        match self.phase {
-            Phase::Closed => self.streak.failures(),
-            _ => 0,
+        match self.open {
+            None => self.streak.failures(),
+            Some(_) => 0,
         }
     }
 
@@ -334,13 +310,13 @@ impl State {
     }
 
     pub(crate) const fn state(&self) -> BreakerState {
-        match self.phase {
-            Phase::ForcedClosed => BreakerState::ForcedClosed,
-            Phase::ForcedOpen => BreakerState::ForcedOpen,
+        match (self.forced, self.open) {
+            (Some(true), _) => BreakerState::ForcedOpen,
+            (Some(false), _) => BreakerState::ForcedClosed,
             _ if self.is_lost => BreakerState::Disconnected,
-            Phase::Closed => BreakerState::Closed,
-            Phase::HalfOpen { .. } => BreakerState::HalfOpen,
-            Phase::Open { .. } => BreakerState::Open,
+            (None, None) => BreakerState::Closed,
+            (None, Some(open)) if open.is_half => BreakerState::HalfOpen,
+            (None, Some(_)) => BreakerState::Open,
         }
     }
 }

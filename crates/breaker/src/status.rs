@@ -77,13 +77,11 @@ impl Key {
     /// Returns the principal, with the beginning of the session's id after a slash.
     pub(crate) fn instance(&self) -> Option<String> {
         let (principal, session) = self.owner.as_ref()?;
-        let shown = |session: &SessionId| -> String {
-            session.as_str().chars().take(SHOWN_SESSION_CHARS).collect()
+        let Some(session) = session else {
+            return Some(principal.to_string());
         };
-        Some(match session {
-            Some(session) => format!("{principal}/{}", shown(session)),
-            None => principal.to_string(),
-        })
+        let shown: String = session.as_str().chars().take(SHOWN_SESSION_CHARS).collect();
+        Some(format!("{principal}/{shown}"))
     }
 }
 
@@ -157,11 +155,10 @@ pub struct BreakerStatus {
 impl BreakerStatus {
     /// Returns `true` if nothing is lost with the breaker.
     pub(crate) fn is_empty(&self) -> bool {
-        let counted = self.window.is_some_and(|window| window.calls > 0);
+        let counts = (self.failures, self.opened, self.closed, self.refused);
         self.state == BreakerState::Closed
-            && self.failures == 0
-            && !counted
-            && (self.opened, self.closed, self.refused) == (0, 0, 0)
+            && counts == (0, 0, 0, 0)
+            && self.window.is_none_or(|window| window.calls == 0)
     }
 }
 
@@ -204,15 +201,15 @@ impl fmt::Display for Rejection {
         if let Some(reason) = &self.last_trip {
             write!(f, " (opened after {reason})")?;
         }
-        match self.time_to_probe.map(|wait| wait.as_secs_f64()) {
-            None => Ok(()),
-            Some(wait) if self.is_write_held => {
-                write!(
-                    f,
-                    "; admitted in {wait:.1} s, or as soon as a safe call succeeds"
-                )
-            }
-            Some(wait) => write!(f, "; next probe in {wait:.1} s"),
+        let Some(wait) = self.time_to_probe.map(|wait| wait.as_secs_f64()) else {
+            return Ok(());
+        };
+        match self.is_write_held {
+            true => write!(
+                f,
+                "; admitted in {wait:.1} s, or as soon as a safe call succeeds"
+            ),
+            false => write!(f, "; next probe in {wait:.1} s"),
         }
     }
 }

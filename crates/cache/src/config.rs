@@ -99,31 +99,3 @@ pub enum Partition {
     /// All. Correct only where the tools answer every principal alike.
     Shared,
 }
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn times_have_a_unit() {
-        let read = |value| serde_json::from_value::<CacheConfig>(value);
-        let config = read(json!({
-            "stale_while_revalidate": "1500ms",
-            "stale_if_error": "1m",
-            "settle": "4s",
-            "max_bytes": "1MiB",
-        }));
-        let expected = CacheConfig {
-            stale_while_revalidate: Duration::from_millis(1500),
-            stale_if_error: Duration::from_secs(60),
-            settle: Duration::from_secs(4),
-            max_bytes: 1 << 20,
-            ..CacheConfig::default()
-        };
-        assert_eq!(config.unwrap(), expected);
-        assert_eq!(read(json!({})).unwrap(), CacheConfig::default());
-        assert!(read(json!({"stale_if_error": 5})).is_err());
-    }
-}

@@ -39,26 +39,8 @@ impl Executions {
         self.0.get(&key)
     }
 
-    /// Takes an execution, and returns the one before. One that was dispatched earlier than the
-    /// last one is not taken.
-    ///
-    /// # Errors
-    ///
-    /// `Overtaken` if a later one is known already.
-    pub(crate) fn put(
-        &self,
-        key: u128,
-        execution: Execution,
-    ) -> Result<Option<Arc<Execution>>, Overtaken> {
-        let last = self.last(key);
-        if last
-            .as_ref()
-            .is_some_and(|last| last.dispatched > execution.dispatched)
-        {
-            return Err(Overtaken);
-        }
+    pub(crate) fn put(&self, key: u128, execution: Execution) {
         self.0.insert(key, Arc::new(execution));
-        Ok(last)
     }
 
     pub(crate) fn clear(&self) {
@@ -87,10 +69,6 @@ impl<K, V> Cache<K, V> {
     const fn invalidate_all(&self) {}
 }
 
-/// An execution of the same call that was dispatched later has ended already.
-#[derive(Debug)]
-pub(crate) struct Overtaken;
-
 impl Execution {
     pub(crate) fn new(dispatched: Instant, digest: Option<u128>, session: u64) -> Self {
         Self {
@@ -114,36 +92,5 @@ impl Execution {
     pub(crate) fn is_new_to(&self, session: u64) -> bool {
         let readers = self.readers.lock();
         readers.len() < MAX_READERS && !readers.contains(&session)
-    }
-}
-
-#[cfg(test)]
-#[cfg(not(shuttle))]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    #[test]
-    fn an_answer_is_new_to_a_session_once() {
-        let execution = Execution::new(Instant::now(), None, 1);
-        assert!(!execution.serve(1));
-        assert!(execution.is_new_to(2) && execution.serve(2));
-        assert!(!execution.serve(2));
-        for session in 3..200 {
-            execution.serve(session);
-        }
-        assert!(!execution.is_new_to(1_000), "too many sessions");
-    }
-
-    #[test]
-    fn an_earlier_execution_does_not_replace_a_later_one() {
-        let executions = Executions::default();
-        let now = Instant::now();
-        let at = |seconds| Execution::new(now + Duration::from_secs(seconds), None, 1);
-        assert!(executions.put(7, at(2)).is_ok_and(|last| last.is_none()));
-        assert!(executions.put(7, at(1)).is_err());
-        let last = executions.put(7, at(3)).unwrap().unwrap();
-        assert_eq!(last.dispatched, now + Duration::from_secs(2));
     }
 }

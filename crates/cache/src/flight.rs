@@ -20,7 +20,7 @@ use foldhash::fast::RandomState;
 use smallvec::SmallVec;
 use tokio::time::Instant;
 
-use crate::sync::{AtomicUsize, Mutex, OnceLock, Ordering, Semaphore, SemaphorePermit};
+use crate::sync::{AtomicUsize, Mutex, Ordering, Semaphore, SemaphorePermit};
 
 #[cfg(all(test, shuttle))]
 mod interleavings;
@@ -33,18 +33,18 @@ pub(crate) struct Flights(Mutex<HashMap<u128, Arc<Flight>, RandomState>>);
 #[derive(Debug)]
 struct Flight {
     permits: Semaphore,
-    answer: OnceLock<SharedAnswer>,
+    answer: Mutex<Option<SharedAnswer>>,
     /// The number of its members. Changed only under the lock of the map.
     members: AtomicUsize,
     /// When the leader's call was dispatched; the first one if several were.
-    dispatched: OnceLock<Dispatched>,
+    dispatched: Mutex<Option<Dispatched>>,
     /// The flight that must end before this one is dispatched.
     previous: Mutex<Option<Arc<Self>>>,
     /// The sessions of its members that have one.
     sessions: Mutex<SmallVec<[u64; 2]>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 struct Dispatched {
     at: Instant,
     /// How long after that others may join, if the leader set a limit.
@@ -71,7 +71,7 @@ impl Flights {
         now: Instant,
     ) -> FlightGuard<'_> {
         let is_old = |flight: &Flight| {
-            let dispatched = flight.dispatched.get();
+            let dispatched = *flight.dispatched.lock();
             dispatched.is_some_and(|dispatched| dispatched.is_old(within, now))
         };
         self.join_unless(key, session, is_old, |_| None)
@@ -80,7 +80,7 @@ impl Flights {
     /// Joins a flight of this key that is not dispatched yet; starts one if there is none. It is
     /// dispatched when the one before it has ended, or when its leader stops waiting for that.
     pub(crate) fn next(&self, key: u128, session: Option<u64>) -> FlightGuard<'_> {
-        let is_dispatched = |flight: &Flight| flight.dispatched.get().is_some();
+        let is_dispatched = |flight: &Flight| flight.dispatched.lock().is_some();
         self.join_unless(key, session, is_dispatched, |current| Some(current.clone()))
     }
 
@@ -104,17 +104,16 @@ impl Flights {
             }
             sessions.push(session);
         }
-        entry.members.fetch_add(1, Ordering::Relaxed);
-        FlightGuard {
-            flights: self,
-            key,
-            flight: entry.clone(),
-        }
+        self.enter(key, entry.clone())
     }
 
     /// Starts a flight that no other call joins.
     pub(crate) fn alone(&self, key: u128) -> FlightGuard<'_> {
-        let flight = Flight::new(None);
+        self.enter(key, Flight::new(None))
+    }
+
+    /// Counts a member in.
+    fn enter(&self, key: u128, flight: Arc<Flight>) -> FlightGuard<'_> {
         flight.members.fetch_add(1, Ordering::Relaxed);
         FlightGuard {
             flights: self,
@@ -128,9 +127,9 @@ impl Flight {
     fn new(previous: Option<Arc<Self>>) -> Arc<Self> {
         Arc::new(Self {
             permits: Semaphore::new(1),
-            answer: OnceLock::new(),
+            answer: Mutex::default(),
             members: AtomicUsize::new(0),
-            dispatched: OnceLock::new(),
+            dispatched: Mutex::default(),
             previous: Mutex::new(previous),
             sessions: Mutex::default(),
         })
@@ -166,15 +165,15 @@ impl FlightGuard<'_> {
     /// Waits until the call is the leader, or has its answer.
     pub(crate) async fn role(&self) -> Role<'_> {
         loop {
-            if let Some(answer) = self.flight.answer.get() {
-                return Role::Follower(answer.clone());
+            if let Some(answer) = self.flight.answer.lock().clone() {
+                return Role::Follower(answer);
             }
             // closed only after the answer is set, so that the next round returns
             let Ok(permit) = self.flight.permits.acquire().await else {
                 continue;
             };
             // returned by a leader that answered, before another one closed the semaphore
-            if self.flight.answer.get().is_none() {
+            if self.flight.answer.lock().is_none() {
                 return Role::Leader(permit);
             }
         }
@@ -193,7 +192,8 @@ impl FlightGuard<'_> {
     /// Notes that the call is dispatched now, and how long after that others may join. Only the
     /// first dispatch of the flight is noted.
     pub(crate) fn dispatch(&self, at: Instant, within: Option<Duration>) {
-        let _ = self.flight.dispatched.set(Dispatched { at, within });
+        let dispatched = Dispatched { at, within };
+        self.flight.dispatched.lock().get_or_insert(dispatched);
         // or each flight would keep all flights before it
         self.flight.previous.lock().take();
     }
@@ -201,7 +201,11 @@ impl FlightGuard<'_> {
     /// Gives all followers the answer, and ends the flight. The leader stores the answer before, so
     /// that calls after the flight find it there.
     pub(crate) fn answer(&self, answer: SharedAnswer) {
-        if self.flight.answer.set(answer).is_ok() {
+        let mut first = self.flight.answer.lock();
+        let is_first = first.is_none();
+        first.get_or_insert(answer);
+        drop(first);
+        if is_first {
             self.leave_if(|| true);
             self.flight.permits.close();
         }
@@ -226,32 +230,5 @@ impl FlightGuard<'_> {
 impl Drop for FlightGuard<'_> {
     fn drop(&mut self) {
         self.leave_if(|| self.flight.members.fetch_sub(1, Ordering::Relaxed) == 1);
-    }
-}
-
-#[cfg(test)]
-#[cfg(not(shuttle))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_last_member_removes_its_flight_and_no_other() {
-        let (flights, now) = (Flights::default(), Instant::now());
-        let [first, second] = [(); 2].map(|()| flights.join(1, None, None, now));
-        drop(second);
-        assert_eq!(flights.0.lock().len(), 1);
-        drop(first);
-        assert!(flights.0.lock().is_empty());
-        let ended = flights.join(1, None, None, now);
-        ended.answer(SharedAnswer {
-            output: ToolOutput::text("a"),
-            took: Duration::ZERO,
-        });
-        assert!(flights.0.lock().is_empty());
-        let next = flights.join(1, None, None, now);
-        drop(ended);
-        assert_eq!(flights.0.lock().len(), 1);
-        drop(next);
-        assert!(flights.0.lock().is_empty());
     }
 }

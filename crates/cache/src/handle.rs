@@ -68,12 +68,9 @@ impl CacheHandle {
     pub fn all_evidence(&self) -> HashMap<(ReplicaSetId, ToolName), EvidenceStatus> {
         let mut all: HashMap<_, EvidenceStatus> = HashMap::new();
         for (set, tool, status) in self.evidence_by_partition() {
-            let name = (set, tool);
-            if all
-                .get(&name)
-                .is_none_or(|known| known.repeats < status.repeats)
-            {
-                all.insert(name, status);
+            let known = all.entry((set, tool)).or_insert_with(|| status.clone());
+            if known.repeats < status.repeats {
+                *known = status;
             }
         }
         all

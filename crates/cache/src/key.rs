@@ -107,7 +107,7 @@ impl Identity {
 mod tests {
     use std::sync::Arc;
 
-    use callward_core::{Caller, Instances, Principal, SessionId, Tool};
+    use callward_core::{Caller, Principal, Tool};
     use callward_testkit::{call, tool};
     use serde_json::json;
 
@@ -123,7 +123,7 @@ mod tests {
             partition,
             ..CacheConfig::default()
         };
-        Keyring::new(&config, Evidences::new(0.01).secret())
+        Keyring::new(&config, Evidences::new(0.01).secret)
     }
 
     fn key(ring: &Keyring, call: &ToolCall, kind: EntryKind, epochs: &[u64]) -> u128 {
@@ -164,34 +164,6 @@ mod tests {
         keys.sort_unstable();
         keys.dedup();
         assert_eq!(keys.len(), all);
-    }
-
-    #[test]
-    fn an_instances_results_belong_to_its_owner() {
-        let caller = |who: &str, session: &str| {
-            let caller = Caller::new(Principal::new(who));
-            Arc::new(caller.with_session(SessionId::new(session)))
-        };
-        for partition in [Partition::Principal, Partition::Shared] {
-            let ring = ring(partition);
-            let of = |instances| {
-                let mut get = Tool::clone(&tool("get").read_only().build());
-                get.instances = instances;
-                let get = Arc::new(get);
-                let key = |who, session| {
-                    let call = call(&get, json!({})).with_caller(caller(who, session));
-                    key(&ring, &call, EntryKind::Read, &[0])
-                };
-                [key("a", "1"), key("a", "2"), key("b", "1")]
-            };
-            let [first, second, other] = of(Instances::Session);
-            assert!(first != second && first != other && second != other);
-            let [first, second, other] = of(Instances::Principal);
-            assert!(first == second && first != other);
-            let [first, second, other] = of(Instances::Shared);
-            assert!(first == second);
-            assert_eq!(first == other, partition == Partition::Shared);
-        }
     }
 
     #[test]

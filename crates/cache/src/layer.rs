@@ -72,23 +72,11 @@ fn evidence(config: &CacheConfig) -> Evidences {
     let Some(path) = &config.evidence_file else {
         return Evidences::new(odds);
     };
-    match Evidences::open(path, odds, wall()) {
-        Ok(Some(evidence)) => evidence,
-        Ok(None) => {
-            tracing::info!(
-                path = %path.display(),
-                "another process holds the evidence file: keeping evidence in memory"
-            );
-            Evidences::new(odds)
-        }
-        Err(error) => {
-            tracing::warn!(
-                path = %path.display(), %error,
-                "cannot open the evidence file: keeping evidence in memory"
-            );
-            Evidences::new(odds)
-        }
-    }
+    Evidences::open(path, odds, wall()).unwrap_or_else(|error| {
+        let path = path.display();
+        tracing::warn!(%path, %error, "cannot open the evidence file: keeping evidence in memory");
+        Evidences::new(odds)
+    })
 }
 
 impl Default for CacheLayer {

@@ -29,7 +29,6 @@ mod evidence;
 mod executions;
 mod flight;
 mod fresh;
-mod future;
 mod handle;
 #[cfg(all(test, shuttle))]
 mod interleavings;
@@ -58,13 +57,12 @@ mod write;
 
 pub use config::{CacheConfig, Partition};
 pub use evidence::{BucketStatus, EvidenceStatus};
-pub use future::CacheFuture;
 pub use handle::CacheHandle;
 pub use layer::CacheLayer;
 pub use preview::CachePreview;
 pub use reason::{BypassReason, Bypasses, EvictionCause, Evictions, RefusalReason, Refusals};
 pub use scope::{ScopeRules, ScopeTemplate, StateGroup, ToolScopes};
-pub use service::Cache;
+pub use service::{Cache, CacheFuture};
 pub use stats::{CacheStats, Counts, StoreUsage, ToolStats};
 pub use store::MokaStore;
 pub use unsettled::UnsettledState;

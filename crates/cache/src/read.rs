@@ -10,9 +10,9 @@ use tokio::time::Instant;
 use tower::ServiceExt;
 
 use crate::flight::{FlightGuard, Role, SharedAnswer};
-use crate::reason::RefusalReason;
+use crate::reason::{BypassReason, RefusalReason};
 use crate::route::Lookup;
-use crate::scope::{WriteConflict, are_current, are_doubtful, epochs};
+use crate::scope::{are_current, are_doubtful, epochs};
 use crate::shared::{Look, Received, Shared, note, note_scope};
 use crate::sync::timeout_at;
 use crate::tools::Version;
@@ -66,7 +66,7 @@ impl Read {
         let mut verifies = self.verifies;
         if !verifies && for_caller {
             match shared.look(key, gate, record, &call, now) {
-                Look::Hit(entry) => return Ok(entry.output().clone()),
+                Look::Hit(entry) => return Ok(entry.output.clone()),
                 Look::Verify => verifies = true,
                 Look::Ended(_) | Look::Nothing => {}
             }
@@ -74,7 +74,7 @@ impl Read {
             && !gate.is_learned()
             && let Some(entry) = shared.store.get(key).filter(|entry| entry.is_fresh(now))
         {
-            return Ok(entry.output().clone());
+            return Ok(entry.output.clone());
         }
         let _permit = match role(&flight, &call).await? {
             Role::Follower(answer) => {
@@ -92,23 +92,22 @@ impl Read {
             note_scope(&call, || version.access.describe_reads());
         }
         let declared = call.plan().limits.estimated_duration;
-        let fallback_call = shared.covers_failures(&call).then(|| call.clone());
+        let covers_failures = !shared.config.stale_if_error.is_zero() && for_caller;
+        let fallback_call = covers_failures.then(|| call.clone());
         let sent = Instant::now();
         // a write that may still land must not be missed by a call that arrives after it landed
         let is_doubtful = are_doubtful(&read_set, shared.scopes.at(sent));
         flight.dispatch(sent, is_doubtful.then_some(shared.config.burst));
         let result = inner.oneshot(call).await;
         let took = sent.elapsed();
-        let expiry = match &result {
+        let mut expiry = match &result {
             Err(_) => Err(RefusalReason::Failed),
-            Ok(output) => shared.expiry(output, &self.lookup).map(|expiry| {
-                if is_doubtful {
-                    expiry.within(shared.config.burst)
-                } else {
-                    expiry
-                }
-            }),
+            Ok(output) => shared.expiry(output, &self.lookup),
         };
+        if let (Ok(expiry), true) = (&mut expiry, is_doubtful) {
+            expiry.ttl = expiry.ttl.min(shared.config.burst);
+            expiry.stale = Duration::ZERO;
+        }
         // no look-up would find what is kept under other epochs than the current ones
         let undisturbed =
             are_current(&read_set, &epochs) && shared.key(&self.lookup.identity, &epochs) == key;
@@ -165,7 +164,7 @@ impl Read {
     /// call and its answer.
     async fn run_beside_write<S: ToolService>(
         &self,
-        conflict: WriteConflict,
+        conflict: BypassReason,
         inner: S,
         call: ToolCall,
     ) -> Result<ToolOutput, ToolError> {
@@ -188,7 +187,7 @@ impl Read {
         let deadline = call.deadline.map(Instant::from_std);
         let until = deadline.map_or(until, |deadline| deadline.min(until));
         let _ended_or_too_slow = timeout_at(until, flight.wait_for_previous()).await;
-        record.bypass(&call, conflict.into());
+        record.bypass(&call, conflict);
         let sent = Instant::now();
         flight.dispatch(sent, None);
         let result = inner.oneshot(call).await;

@@ -1,36 +1,12 @@
 //! Why a call was not looked up, a result not kept, an entry removed: names and counts.
 
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use callward_core::words;
+use serde::{Serialize, Serializer};
 
-/// Makes an enum of reasons, and a count for each of them.
-macro_rules! reasons {
-    (
-        $(#[$doc:meta])* $reason:ident,
-        $(#[$counts_doc:meta])* $counts:ident {
-            $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+
-        }
-    ) => {
+/// Makes a count for each reason.
+macro_rules! counts {
+    ($(#[$doc:meta])* $counts:ident of $reason:ident) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        #[non_exhaustive]
-        pub enum $reason {
-            $($(#[$variant_doc])* $variant,)+
-        }
-
-        impl $reason {
-            /// All of them, in the order tables show them.
-            pub const ALL: &[Self] = &[$(Self::$variant,)+];
-
-            /// Returns the name used in spans, tables and JSON.
-            #[must_use]
-            pub const fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $word,)+
-                }
-            }
-        }
-
-        $(#[$counts_doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
         pub struct $counts([u64; $reason::ALL.len()]);
 
@@ -51,12 +27,6 @@ macro_rules! reasons {
             pub fn iter(&self) -> impl Iterator<Item = ($reason, u64)> {
                 $reason::ALL.iter().copied().zip(self.0)
             }
-
-            /// Returns how often any of them was met.
-            #[must_use]
-            pub fn total(&self) -> u64 {
-                self.0.iter().sum()
-            }
         }
 
         impl std::ops::AddAssign for $counts {
@@ -70,21 +40,16 @@ macro_rules! reasons {
         impl Serialize for $counts {
             /// Writes an object: each reason's name, and its count.
             fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-                let mut map = to.serialize_map(Some(self.0.len()))?;
-                for (reason, count) in self.iter() {
-                    map.serialize_entry(reason.as_str(), &count)?;
-                }
-                map.end()
+                to.collect_map(self.iter())
             }
         }
     };
 }
 
-reasons! {
+words! {
     /// Why a call was sent without a look-up.
-    BypassReason,
-    /// How often calls were sent without a look-up, by reason.
-    Bypasses {
+    #[non_exhaustive]
+    BypassReason {
         /// The cache is off.
         Disabled = "disabled",
         /// By the tool's plan: it reads a clock or a cursor, for example.
@@ -100,11 +65,15 @@ reasons! {
     }
 }
 
-reasons! {
+counts! {
+    /// How often calls were sent without a look-up, by reason.
+    Bypasses of BypassReason
+}
+
+words! {
     /// Why a result was not kept.
-    RefusalReason,
-    /// How often results were not kept, by reason.
-    Refusals {
+    #[non_exhaustive]
+    RefusalReason {
         /// The call failed.
         Failed = "failed",
         /// The tool itself reported failure.
@@ -122,11 +91,15 @@ reasons! {
     }
 }
 
-reasons! {
+counts! {
+    /// How often results were not kept, by reason.
+    Refusals of RefusalReason
+}
+
+words! {
     /// Why the store removed an entry.
-    EvictionCause,
-    /// How often entries were removed, by cause.
-    Evictions {
+    #[non_exhaustive]
+    EvictionCause {
         /// For another entry, as the store was full.
         Size = "size",
         /// It had ended, and the store was full or its call got a new answer.
@@ -138,29 +111,7 @@ reasons! {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_reason_has_its_own_count() {
-        let mut counts = Bypasses::default();
-        for (times, reason) in BypassReason::ALL.iter().enumerate() {
-            (0..=times).for_each(|_| counts.add_one(*reason));
-        }
-        for (times, (reason, count)) in counts.iter().enumerate() {
-            assert_eq!(count, times as u64 + 1, "{reason:?}");
-            assert_eq!(counts.get(reason), count);
-        }
-        let sum = counts.total();
-        counts += counts;
-        assert_eq!(counts.total(), 2 * sum);
-    }
-
-    #[test]
-    fn counts_are_written_by_name() {
-        let written = serde_json::to_value(Refusals::default()).unwrap();
-        assert_eq!(written["too_large"], 0);
-        assert_eq!(written.as_object().unwrap().len(), RefusalReason::ALL.len());
-    }
+counts! {
+    /// How often entries were removed, by cause.
+    Evictions of EvictionCause
 }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use crate::fresh::Gate;
 use crate::key::{EntryKind, Identity};
 use crate::reason::BypassReason;
-use crate::scope::{ScopeSet, WriteConflict, epochs};
+use crate::scope::{ScopeSet, epochs};
 use crate::shared::Shared;
 use crate::tools::Version;
 
@@ -97,7 +97,7 @@ impl Lookup {
         version: &Version,
         call: &ToolCall,
         now: Instant,
-    ) -> Result<u128, WriteConflict> {
+    ) -> Result<u128, BypassReason> {
         let scopes = self.scopes(shared, version, call);
         let epochs = epochs(&scopes, shared.scopes.at(now))?;
         Ok(shared.key(&self.identity, &epochs))

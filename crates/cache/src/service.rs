@@ -1,14 +1,15 @@
 //! The service: decides how a call goes.
 
+use std::future::{Ready, ready};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use callward_core::{ToolCall, ToolError, ToolOutput, ToolService};
+use callward_core::{BoxFuture, ToolCall, ToolError, ToolOutput, ToolService};
+use futures_util::future::Either;
 use tokio::time::Instant;
 use tower::ServiceExt;
 use tower_service::Service;
 
-use crate::future::CacheFuture;
 use crate::read::Read;
 use crate::route::{Lookup, Route};
 use crate::shared::{Look, Shared};
@@ -42,6 +43,15 @@ impl<S: ToolService> Cache<S> {
     }
 }
 
+type Answer = Result<ToolOutput, ToolError>;
+
+/// The future of a [`Cache`]: a hit is ready at once, everything else is boxed.
+pub type CacheFuture = Either<Ready<Answer>, BoxFuture<'static, Answer>>;
+
+fn hit(output: ToolOutput) -> CacheFuture {
+    Either::Left(ready(Ok(output)))
+}
+
 impl<S: ToolService> Service<ToolCall> for Cache<S> {
     type Response = ToolOutput;
     type Error = ToolError;
@@ -59,12 +69,12 @@ impl<S: ToolService> Service<ToolCall> for Cache<S> {
         let write = match Route::of(shared, &version, &call) {
             Route::Bypass(reason) => {
                 version.record.bypass(&call, reason);
-                return CacheFuture::pending(inner().oneshot(call));
+                return Either::Right(Box::pin(inner().oneshot(call)));
             }
             Route::Read(lookup) => {
                 let look = self.look(&version, &lookup, &call);
                 if let Look::Hit(entry) = look {
-                    return CacheFuture::hit(entry.output().clone());
+                    return hit(entry.output.clone());
                 }
                 let read = Read {
                     shared: shared.clone(),
@@ -75,16 +85,16 @@ impl<S: ToolService> Service<ToolCall> for Cache<S> {
                 if let Look::Ended(entry) = look
                     && let Some(output) = read.while_revalidating(&entry, &*self.inner, &call)
                 {
-                    return CacheFuture::hit(output);
+                    return hit(output);
                 }
-                return CacheFuture::pending(read.run(inner(), call));
+                return Either::Right(Box::pin(read.run(inner(), call)));
             }
             Route::IdempotentWrite(lookup) => match self.look(&version, &lookup, &call) {
-                Look::Hit(entry) => return CacheFuture::hit(entry.output().clone()),
+                Look::Hit(entry) => return hit(entry.output.clone()),
                 _ => Write::new(shared.clone(), version, Some(lookup)),
             },
             Route::Write => Write::new(shared.clone(), version, None),
         };
-        CacheFuture::pending(write.run(inner(), call))
+        Either::Right(Box::pin(write.run(inner(), call)))
     }
 }

@@ -87,33 +87,21 @@ mod tests {
 
     const CEILING: Duration = Duration::from_secs(10);
     const ATTEMPT: Duration = Duration::from_secs(60);
-    const DEADLINE: Duration = Duration::from_secs(600);
+    const LOST: Settling = Settling {
+        unsettled: CEILING,
+        doubtful: Duration::from_secs(600),
+    };
 
-    fn of(result: &Result<ToolOutput, ToolError>) -> Settling {
-        Settling::of(&ended(Some(result)))
-    }
-
-    fn unseen() -> &'static Durations {
+    fn of(result: Option<&Result<ToolOutput, ToolError>>) -> Settling {
         static UNSEEN: LazyLock<Durations> = LazyLock::new(Durations::default);
-        &UNSEEN
-    }
-
-    fn ended(result: Option<&Result<ToolOutput, ToolError>>) -> Ended<'_> {
-        Ended {
+        Settling::of(&Ended {
             result,
             retried: false,
-            writes: unseen(),
+            writes: &UNSEEN,
             ceiling: CEILING,
             attempt_timeout: ATTEMPT,
-            to_deadline: DEADLINE,
-        }
-    }
-
-    fn lost() -> Settling {
-        Settling {
-            unsettled: CEILING,
-            doubtful: DEADLINE,
-        }
+            to_deadline: LOST.doubtful,
+        })
     }
 
     fn failed(kind: ErrorKind, delivery: Delivery) -> ToolError {
@@ -134,19 +122,20 @@ mod tests {
             unsettled: Duration::from_secs(1),
             doubtful: ATTEMPT,
         };
-        assert_eq!(of(&Ok(ToolOutput::text("done"))), Settling::DONE);
-        assert_eq!(of(&Ok(ToolOutput::error_text("no"))), reported);
+        assert_eq!(of(Some(&Ok(ToolOutput::text("done")))), Settling::DONE);
+        assert_eq!(of(Some(&Ok(ToolOutput::error_text("no")))), reported);
         for body in [
             r#"{"resultType":"input_required"}"#,
             r#"{"resultType":"task","isError":true}"#,
         ] {
-            assert_eq!(
-                of(&Ok(ToolOutput::from_json(body).unwrap())),
-                lost(),
-                "{body}"
-            );
+            let output = ToolOutput::from_json(body).unwrap();
+            assert_eq!(of(Some(&Ok(output))), LOST, "{body}");
         }
-        assert_eq!(Settling::of(&ended(None)), lost(), "its caller left");
+        assert_eq!(of(None), LOST, "its caller left");
+        let by_gateway = |delivery: &str| {
+            let data = format!(r#"{{"kind":"timeout","delivery":"{delivery}"}}"#);
+            answered(ServerFault, ToolError::RUNTIME_CODE).with_data(data.into())
+        };
         for error in [
             answered(InvalidCall, -32600),
             answered(InvalidCall, -32601),
@@ -155,8 +144,9 @@ mod tests {
             answered(RateLimited, 429).with_http_status(429),
             failed(RateLimited, Delivery::NotSent),
             failed(ErrorKind::ConnectFailed, Delivery::NotSent),
+            by_gateway("not_sent"),
         ] {
-            assert_eq!(of(&Err(error.clone())), Settling::DONE, "{error}");
+            assert_eq!(of(Some(&Err(error.clone()))), Settling::DONE, "{error}");
         }
         for error in [
             answered(InvalidCall, -32602),
@@ -181,58 +171,16 @@ mod tests {
             answered(Unauthorized, 401)
                 .with_http_status(401)
                 .with_delivery(Delivery::Unknown),
+            by_gateway("unknown"),
+            by_gateway("answered"),
+            by_gateway("never"),
         ] {
-            assert_eq!(of(&Err(error.clone())), lost(), "{error}");
+            assert_eq!(of(Some(&Err(error.clone()))), LOST, "{error}");
         }
         for code in (500..600).chain([408, 404]) {
             let status = u16::try_from(code).unwrap();
             let error = answered(ServerFault, code).with_http_status(status);
-            assert_eq!(of(&Err(error)), lost(), "{code}");
+            assert_eq!(of(Some(&Err(error))), LOST, "{code}");
         }
-    }
-
-    #[test]
-    fn an_earlier_attempt_may_land_after_the_last_answer() {
-        for result in [
-            Ok(ToolOutput::text("done")),
-            Ok(ToolOutput::error_text("no")),
-            Err(answered(ErrorKind::InvalidCall, -32600)),
-        ] {
-            let mut ended = ended(Some(&result));
-            ended.retried = true;
-            assert_eq!(Settling::of(&ended), lost(), "{result:?}");
-        }
-    }
-
-    #[test]
-    fn the_delivery_reported_by_another_gateway_counts() {
-        let reported = |delivery: &str| {
-            let data = format!(r#"{{"kind":"timeout","delivery":"{delivery}"}}"#);
-            let error = answered(ErrorKind::ServerFault, ToolError::RUNTIME_CODE);
-            of(&Err(error.with_data(data.into())))
-        };
-        assert_eq!(reported("not_sent"), Settling::DONE);
-        assert_eq!(reported("unknown"), lost());
-        assert_eq!(reported("answered"), lost());
-        assert_eq!(reported("never"), lost());
-    }
-
-    #[test]
-    fn a_multiple_of_the_p99_counts_between_a_second_and_the_ceiling() {
-        for (p99, unsettled) in [(0, 1), (250, 1), (500, 2), (2_000, 8), (60_000, 10)] {
-            let writes = Durations::default();
-            writes.observe(Duration::from_millis(p99));
-            let mut ended = ended(None);
-            ended.writes = &writes;
-            let expected = Duration::from_secs(unsettled);
-            assert_eq!(Settling::of(&ended).unsettled, expected, "{p99}");
-        }
-    }
-
-    #[test]
-    fn without_a_deadline_the_attempt_timeout_is_waited_for() {
-        let mut ended = ended(None);
-        ended.to_deadline = Duration::ZERO;
-        assert_eq!(Settling::of(&ended).doubtful, ATTEMPT);
     }
 }

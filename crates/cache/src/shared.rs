@@ -12,7 +12,7 @@ use crate::CacheConfig;
 use crate::evidence::Evidences;
 use crate::executions::Executions;
 use crate::flight::Flights;
-use crate::fresh::{Expiry, Gate, NotServed};
+use crate::fresh::{Expiry, Gate};
 use crate::key::{Identity, Keyring};
 use crate::principals::Principals;
 use crate::reason::RefusalReason;
@@ -68,7 +68,7 @@ pub(crate) struct Received<'a> {
 impl Shared {
     pub(crate) fn new(config: CacheConfig, store: MokaStore, evidence: Evidences) -> Self {
         Self {
-            keys: Keyring::new(&config, evidence.secret()),
+            keys: Keyring::new(&config, evidence.secret),
             evidence,
             executions: Executions::default(),
             unsettled: AllUnsettled::default(),
@@ -98,20 +98,17 @@ impl Shared {
         call: &ToolCall,
         now: Instant,
     ) -> Look {
-        let Some(entry) = self.store.get(key) else {
-            return Look::Nothing;
+        let look = match self.store.get(key) {
+            None => Look::Nothing,
+            Some(entry) if entry.is_fresh(now) => gate.admit(self, key, entry, now),
+            Some(entry) => Look::Ended(entry),
         };
-        if !entry.is_fresh(now) {
-            return Look::Ended(entry);
-        }
-        match gate.admit(self, key, &entry, now) {
-            Err(NotServed::Verify) => return Look::Verify,
-            Err(NotServed::TooOld) => return Look::Ended(entry),
-            Ok(()) => {}
-        }
+        let Look::Hit(entry) = &look else {
+            return look;
+        };
         record.count(|counts| {
             counts.hits += 1;
-            counts.saved += entry.cost();
+            counts.saved += entry.cost;
         });
         if let Some(record) = call.record() {
             record.with(|facts| {
@@ -119,7 +116,7 @@ impl Shared {
                 facts.cache_age = Some(entry.age(now));
             });
         }
-        Look::Hit(entry)
+        look
     }
 
     /// Stores an answer, if it may be kept. If not, an older one of the same key is removed too: it

@@ -6,7 +6,6 @@
 #[cfg(not(all(test, shuttle)))]
 pub(crate) use {
     parking_lot::Mutex,
-    std::sync::OnceLock,
     std::sync::atomic::{AtomicU64, AtomicUsize, Ordering},
     tokio::sync::{Semaphore, SemaphorePermit},
     tokio::time::timeout_at,
@@ -18,5 +17,5 @@ mod tests;
 #[cfg(all(test, shuttle))]
 pub(crate) use {
     shuttle::sync::atomic::{AtomicU64, AtomicUsize, Ordering},
-    tests::{Mutex, OnceLock, Semaphore, SemaphorePermit, timeout_at},
+    tests::{Mutex, Semaphore, SemaphorePermit, timeout_at},
 };

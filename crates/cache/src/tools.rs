@@ -142,7 +142,8 @@ impl Tools {
     /// and may be defined again.
     pub(crate) fn raise_tagged(&self, tag: &str) {
         for version in &self.versions {
-            if version.tool.has_tag(tag) {
+            let tags = &version.tool.resolved.annotations.tags;
+            if tags.iter().flatten().any(|own| own == tag) {
                 version.record.own.raise();
             }
         }

@@ -39,7 +39,9 @@ pub(crate) struct AllUnsettled(Mutex<BTreeMap<String, Unsettled>>);
 
 #[derive(Debug)]
 struct Unsettled {
-    last: UnsettledState,
+    set: ReplicaSetId,
+    tool: ToolName,
+    reason: &'static str,
     since: Instant,
     until: Instant,
 }
@@ -55,40 +57,40 @@ impl AllUnsettled {
         unsettled: Duration,
     ) {
         let reason = reason(result);
-        let until = now + unsettled;
+        let (set, tool) = (record.set.clone(), record.tool.clone());
         let mut all = self.0.lock();
         all.retain(|_, known| now < known.until);
-        let known = all.get(&state);
-        if known.is_none() {
+        let known = all.get(&state).map(|known| (known.since, known.until));
+        let (since, until) = known.unwrap_or_else(|| {
+            let seconds = unsettled.as_secs_f64();
             tracing::info!(
-                set = %record.set,
-                tool = %record.tool,
-                reason,
-                seconds = unsettled.as_secs_f64(),
+                %set, %tool, reason, seconds,
                 "a write may still take effect; until it settles, nothing that reads {state} is cached",
             );
-        }
-        let (since, until) =
-            known.map_or((now, until), |known| (known.since, known.until.max(until)));
-        let last = UnsettledState {
-            state: state.clone(),
-            set: record.set.clone(),
-            tool: record.tool.clone(),
+            (now, now)
+        });
+        let until = until.max(now + unsettled);
+        let last = Unsettled {
+            set,
+            tool,
             reason,
-            age: Duration::ZERO,
-            left: Duration::ZERO,
+            since,
+            until,
         };
-        all.insert(state, Unsettled { last, since, until });
+        all.insert(state, last);
     }
 
     /// Returns the unsettled state, by name.
     pub(crate) fn list(&self, now: Instant) -> Vec<UnsettledState> {
         let all = self.0.lock();
-        let all = all.values().filter(|known| now < known.until);
-        all.map(|known| UnsettledState {
+        let all = all.iter().filter(|(_, known)| now < known.until);
+        all.map(|(state, known)| UnsettledState {
+            state: state.clone(),
+            set: known.set.clone(),
+            tool: known.tool.clone(),
+            reason: known.reason,
             age: now.saturating_duration_since(known.since),
             left: known.until.saturating_duration_since(now),
-            ..known.last.clone()
         })
         .collect()
     }

@@ -10,7 +10,7 @@ use tower::ServiceExt;
 use crate::fresh::Expiry;
 use crate::reason::RefusalReason;
 use crate::route::Lookup;
-use crate::scope::{Epochs, WriteGuard};
+use crate::scope::WriteGuard;
 use crate::settling::{Ended, Settling};
 use crate::shared::{Received, Shared, note, note_scope};
 use crate::tools::Version;
@@ -86,10 +86,7 @@ impl Write {
         note(&call, CacheStatus::Invalidated);
         note_scope(&call, || access.describe_writes());
         if call.plan().is_retryable() {
-            if call.record().is_none() {
-                call = call.with_record(Arc::new(CallRecord::for_counting()));
-            }
-            self.record = call.record().cloned();
+            self.record = Some(call.ensure_record(CallRecord::for_counting));
         }
         call
     }
@@ -120,14 +117,12 @@ impl Write {
             Err(reason) => return record.refuse(reason),
         };
         // its principal may have been purged meanwhile
-        let key_of = |epochs: &Epochs| {
-            let keys = &shared.keys;
-            let key = keys.key(&keep.identity, sent.principal_epoch, epochs);
-            (shared.key(&keep.identity, epochs) == key).then_some(key)
-        };
-        let Some(key) = produced.as_ref().and_then(key_of) else {
+        let (identity, principal_epoch) = (&keep.identity, sent.principal_epoch);
+        let is_purged = shared.principals.epoch(identity.principal) != principal_epoch;
+        let Some(epochs) = produced.filter(|_| !is_purged) else {
             return record.refuse(RefusalReason::Overtaken);
         };
+        let key = shared.keys.key(identity, principal_epoch, &epochs);
         let received = Received {
             output,
             sent: sent.at,

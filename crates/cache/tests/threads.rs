@@ -9,94 +9,71 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use callward_cache::{Cache, CacheConfig, CacheLayer, CacheStats, ToolScopes};
-use callward_core::{ToolCall, ToolOutput};
+use callward_cache::{CacheConfig, CacheLayer, CacheStats, ToolScopes};
+use callward_core::ToolOutput;
 use callward_testkit::{MockService, call, tool};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
+use tokio::task::yield_now;
 use tower::{Layer, ServiceExt};
 
-const TASKS: u64 = 8;
-const ROUNDS: u64 = 500;
-const KEYS: u64 = 16;
+const TASKS: usize = 8;
+const ROUNDS: usize = 500;
+const KEYS: usize = 16;
 
-/// A server that counts the writes to each key, and how many of them were answered.
+/// The writes to a key that took effect, and that were answered.
 #[derive(Debug, Default)]
-struct Counters {
-    landed: [AtomicU64; KEYS as usize],
-    answered: [AtomicU64; KEYS as usize],
-}
-
-fn at(all: &[AtomicU64], key: u64) -> &AtomicU64 {
-    &all[key as usize]
-}
-
-impl Counters {
-    fn service(self: &Arc<Self>) -> MockService {
-        let this = self.clone();
-        MockService::new(move |call, n| {
-            let this = this.clone();
-            async move {
-                for _ in 0..n % 3 {
-                    tokio::task::yield_now().await;
-                }
-                let arguments: Value = serde_json::from_slice(call.arguments()).unwrap_or_default();
-                let landed = at(&this.landed, arguments["key"].as_u64().unwrap_or(0));
-                let value = if call.tool().name().as_str() == "get" {
-                    landed.load(Ordering::SeqCst)
-                } else {
-                    landed.fetch_add(1, Ordering::SeqCst)
-                };
-                for _ in 0..n % 2 {
-                    tokio::task::yield_now().await;
-                }
-                Ok(ToolOutput::text(value.to_string()))
-            }
-        })
-    }
-
-    async fn write(&self, cache: Cache<MockService>, write: ToolCall, key: u64) {
-        assert!(cache.oneshot(write).await.is_ok());
-        at(&self.answered, key).fetch_add(1, Ordering::SeqCst);
-    }
-
-    async fn read(&self, cache: Cache<MockService>, read: ToolCall, key: u64) {
-        let least = at(&self.answered, key).load(Ordering::SeqCst);
-        let answer = cache.oneshot(read).await.map(|output| output.to_text());
-        let most = at(&self.landed, key).load(Ordering::SeqCst);
-        let value: u64 = answer.unwrap().parse().unwrap();
-        assert!((least..=most).contains(&value), "{least} {value} {most}");
-    }
+struct Key {
+    landed: AtomicU64,
+    answered: AtomicU64,
 }
 
 /// Reads and writes keys from all threads; if `said`, by a rule for each key.
-async fn race(keys: u64, said: bool, max_bytes: u64) -> CacheStats {
-    let counters = Arc::new(Counters::default());
+async fn race(keys: usize, said: bool, max_bytes: u64) -> CacheStats {
+    let all: Arc<[Key; KEYS]> = Arc::default();
     let tools = || [tool("get").read_only().build(), tool("bump").build()];
     let mut config = CacheConfig::default();
     config.max_bytes = max_bytes;
-    if said {
-        let own = ["key:{key}"];
-        let scopes = [ToolScopes::reading(own), ToolScopes::writing(own)];
-        for (tool, scopes) in tools().iter().zip(scopes) {
-            let (set, name) = (tool.set().clone(), tool.name().clone());
-            config.scopes = config.scopes.with(set, name, scopes.unwrap());
-        }
+    let own = ["key:{key}"];
+    let scopes = [ToolScopes::reading(own), ToolScopes::writing(own)];
+    for (tool, scopes) in tools().iter().zip(scopes).filter(|_| said) {
+        let (set, name) = (tool.set().clone(), tool.name().clone());
+        config.scopes = config.scopes.with(set, name, scopes.unwrap());
     }
+    let inside = all.clone();
+    let server = MockService::new(move |call, n| {
+        let all = inside.clone();
+        async move {
+            for _ in 0..n % 3 {
+                yield_now().await;
+            }
+            let arguments: Value = serde_json::from_slice(call.arguments()).unwrap_or_default();
+            let key = &all[arguments["key"].as_u64().unwrap_or(0) as usize];
+            let written = u64::from(call.plan().is_write());
+            let value = key.landed.fetch_add(written, Ordering::SeqCst);
+            yield_now().await;
+            Ok(ToolOutput::text(value.to_string()))
+        }
+    });
     let layer = CacheLayer::new(config);
-    let cache = layer.layer(counters.service());
+    let cache = layer.layer(server);
     let task = |task| {
-        let (counters, cache, [get, bump]) = (counters.clone(), cache.clone(), tools());
+        let (all, cache, [get, bump]) = (all.clone(), cache.clone(), tools());
         tokio::spawn(async move {
             for round in 0..ROUNDS {
-                let key = (round / 3 + task) % keys;
-                let arguments = json!({ "key": key });
-                let cache = cache.clone();
-                if (round + task * 7) % 29 == 0 {
-                    counters.write(cache, call(&bump, arguments), key).await;
-                } else {
-                    counters.read(cache, call(&get, arguments), key).await;
-                }
+                let number = (round / 3 + task) % keys;
+                let key: &Key = &all[number];
+                let writes = (round + task * 7) % 29 == 0;
+                let asked = call(if writes { &bump } else { &get }, json!({ "key": number }));
+                let least = key.answered.load(Ordering::SeqCst);
+                let answer = cache.clone().oneshot(asked).await.unwrap();
+                let most = key.landed.load(Ordering::SeqCst);
+                let value: u64 = answer.to_text().parse().unwrap();
+                assert!(
+                    writes || (least..=most).contains(&value),
+                    "{least} {value} {most}"
+                );
+                key.answered.fetch_add(writes.into(), Ordering::SeqCst);
             }
         })
     };
@@ -105,7 +82,7 @@ async fn race(keys: u64, said: bool, max_bytes: u64) -> CacheStats {
     }
     let stats = layer.handle().stats();
     let reads = stats.hits + stats.misses + stats.joined + stats.bypassed;
-    assert_eq!(reads + stats.invalidations, TASKS * ROUNDS);
+    assert_eq!(reads + stats.invalidations, (TASKS * ROUNDS) as u64);
     assert!(stats.hits > 0, "{stats:?}");
     stats
 }

@@ -31,7 +31,7 @@ pub struct Attempt {
 
 impl Attempt {
     /// Returns the first attempt.
-    pub const fn first() -> Self {
+    pub(crate) const fn first() -> Self {
         Self {
             number: 1,
             avoid: Vec::new(),

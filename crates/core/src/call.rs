@@ -252,15 +252,6 @@ impl ToolCall {
         self.parts.tool.plan_applied(self.parts.applied)
     }
 
-    /// Returns the hints that the plan was derived from, for display. No layer decides by them.
-    pub fn annotations_shown(&self) -> impl fmt::Display {
-        &self
-            .parts
-            .tool
-            .resolved_applied(self.parts.applied)
-            .annotations
-    }
-
     /// Returns which of the tool's plans applies.
     pub fn applied(&self) -> Applied {
         self.parts.applied

@@ -3,53 +3,43 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-/// On whose behalf a call is made; part of every cache key.
-///
-/// Opaque to the runtime: two principals are the same exactly if their texts are.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Principal {
-    name: Arc<str>,
+macro_rules! opaque {
+    ($(#[$doc:meta])* $type:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $type(Arc<str>);
+
+        impl $type {
+            /// Creates it from a name, as it is.
+            pub fn new(name: impl Into<Arc<str>>) -> Self {
+                Self(name.into())
+            }
+
+            /// Returns the name as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
 }
 
-impl Principal {
-    /// Creates it from a name, as it is.
-    pub fn new(name: impl Into<Arc<str>>) -> Self {
-        Self { name: name.into() }
-    }
+opaque!(
+    /// On whose behalf a call is made; part of every cache key.
+    ///
+    /// Opaque to the runtime: two principals are the same exactly if their texts are.
+    Principal
+);
 
-    /// Returns the name as text.
-    pub fn as_str(&self) -> &str {
-        &self.name
-    }
-}
-
-impl fmt::Display for Principal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name)
-    }
-}
-
-/// One conversation of one client, as its transport sees it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SessionId(Arc<str>);
-
-impl SessionId {
-    /// Creates it from a name, as it is.
-    pub fn new(name: impl Into<Arc<str>>) -> Self {
-        Self(name.into())
-    }
-
-    /// Returns the name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for SessionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+opaque!(
+    /// One conversation of one client, as its transport sees it.
+    SessionId
+);
 
 /// The caller: its principal, and its session if there is one.
 ///

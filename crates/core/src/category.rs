@@ -69,20 +69,14 @@ mod tests {
     #[test]
     fn each_category_has_the_four_hints_of_the_table_and_no_other() {
         for (category, hints) in [
-            (
-                Category::Read,
-                "readOnly=true destructive=false idempotent=true openWorld=true",
-            ),
-            (
-                Category::Write,
-                "readOnly=false destructive=false idempotent=false openWorld=true",
-            ),
-            (
-                Category::Delete,
-                "readOnly=false destructive=true idempotent=false openWorld=true",
-            ),
+            (Category::Read, [true, false, true]),
+            (Category::Write, [false, false, false]),
+            (Category::Delete, [false, true, false]),
         ] {
-            let hints = Annotations::stated(hints);
+            let [reads, destroys, idempotent] = hints;
+            let hints = Annotations::stated(&format!(
+                "readOnly={reads} destructive={destroys} idempotent={idempotent} openWorld=true"
+            ));
             assert_eq!(category.hints(), hints, "{category}");
             let resolved = Resolved::from_single(hints, Source::Declared);
             assert_eq!(Category::of(&resolved), category);

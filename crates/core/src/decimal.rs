@@ -60,30 +60,3 @@ impl Decimal {
         })
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_value_is_its_digits_its_sign_and_its_size() {
-        for (text, negative, digits, exponent) in [
-            ("-1200", true, "12", 2),
-            ("0.0012e6", false, "12", 2),
-            ("-0.0e-9", false, "", 0),
-            ("7", false, "7", 0),
-        ] {
-            let read = Decimal::read(text).unwrap();
-            assert_eq!(read.negative, negative, "{text}");
-            assert_eq!(&read.digits[..], digits.as_bytes(), "{text}");
-            assert_eq!(read.exponent, exponent, "{text}");
-        }
-    }
-
-    #[test]
-    fn up_to_thirty_two_digits_need_no_memory_of_their_own() {
-        let digits = "9".repeat(33);
-        assert!(!Decimal::read(&digits[1..]).unwrap().digits.spilled());
-        assert!(Decimal::read(&digits).unwrap().digits.spilled());
-    }
-}

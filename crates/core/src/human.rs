@@ -51,31 +51,23 @@ impl<'de> Deserialize<'de> for Time {
     }
 }
 
-/// A duration.
+/// A duration, or one that may be absent.
 #[expect(missing_docs, clippy::missing_errors_doc, reason = "what serde calls")]
 pub mod duration {
-    use super::{Deserialize, Deserializer, Duration, Serializer, Time, show_duration};
-
-    pub fn serialize<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(&show_duration(*time))
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
-        Time::deserialize(from).map(|time| time.0)
-    }
-}
-
-/// A duration that may be absent.
-#[expect(missing_docs, clippy::missing_errors_doc, reason = "what serde calls")]
-pub mod optional_duration {
     use super::{Deserialize, Deserializer, Duration, Serialize, Serializer, Time, show_duration};
 
-    pub fn serialize<S: Serializer>(time: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
-        time.map(show_duration).serialize(to)
+    pub fn serialize<T, S>(time: &T, to: S) -> Result<S::Ok, S::Error>
+    where
+        T: Copy + Into<Option<Duration>>,
+        S: Serializer,
+    {
+        (*time).into().map(show_duration).serialize(to)
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
-        Ok(Option::<Time>::deserialize(from)?.map(|time| time.0))
+    pub fn deserialize<'de, T: From<Duration>, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<T, D::Error> {
+        Time::deserialize(from).map(|time| time.0.into())
     }
 }
 
@@ -143,14 +135,7 @@ mod tests {
 
     #[test]
     fn durations_need_a_unit() {
-        for (text, want) in [
-            ("250ms", Duration::from_millis(250)),
-            ("30s", Duration::from_secs(30)),
-            ("5m", Duration::from_secs(300)),
-            ("1m 30s", Duration::from_secs(90)),
-        ] {
-            assert_eq!(parse_duration(text), Ok(want));
-        }
+        assert_eq!(parse_duration("1m 30s"), Ok(Duration::from_secs(90)));
         for text in ["30", "", "soon", "-1s", "5 parsecs"] {
             let error = parse_duration(text).unwrap_err();
             assert!(error.contains("\"30s\""), "{error}");

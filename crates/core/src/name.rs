@@ -51,12 +51,6 @@ macro_rules! name {
             }
         }
 
-        impl AsRef<str> for $type {
-            fn as_ref(&self) -> &str {
-                &self.0
-            }
-        }
-
         impl std::borrow::Borrow<str> for $type {
             fn borrow(&self) -> &str {
                 &self.0

@@ -121,12 +121,6 @@ impl Tool {
         &self.set
     }
 
-    /// Returns `true` if the tool has this tag, from any source.
-    pub fn has_tag(&self, tag: &str) -> bool {
-        let tags = self.resolved.annotations.tags.as_deref();
-        tags.unwrap_or_default().iter().any(|own| own == tag)
-    }
-
     /// Returns the tool's name, as its server spells it.
     pub fn name(&self) -> &ToolName {
         &self.definition.name

@@ -14,19 +14,20 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderName, StatusCode, Uri};
-use axum::middleware::{Next, from_fn};
-use axum::response::Response;
+use axum::http::HeaderName;
+use axum::middleware::from_fn;
 use axum::routing::get;
 use axum::serve::ListenerExt;
 use callward_mcp::server::HostPattern;
 use tokio::net::TcpListener;
+#[cfg(unix)]
+use tokio::net::UnixListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::AdminAddress;
 use crate::connections::ConnectionLimits;
 use crate::error::AppError;
-use crate::http::{self, bind, json, scrape};
+use crate::http::{self, admit, bind, scrape};
 use crate::runtime::Runtime;
 use crate::{api, connections, readiness};
 
@@ -37,7 +38,7 @@ pub(crate) const DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCA
 pub(crate) enum Listener {
     Tcp(TcpListener),
     #[cfg(unix)]
-    Unix(socket::Socket),
+    Unix(UnixListener, socket::SocketPath),
 }
 
 impl Listener {
@@ -54,9 +55,10 @@ impl Listener {
             }
             #[cfg(unix)]
             Some(AdminAddress::Unix(path)) => {
-                let bound = socket::Socket::bind(path).await;
+                let bound = socket::bind(path).await;
                 let what = format!("cannot listen on {} (`admin.listen`)", path.display());
-                bound.map(Self::Unix).map_err(AppError::io(what))
+                let (listener, path) = bound.map_err(AppError::io(what))?;
+                Ok(Self::Unix(listener, path))
             }
             #[cfg(not(unix))]
             Some(AdminAddress::Unix(path)) => Err(AppError::Usage(format!(
@@ -83,7 +85,7 @@ impl Listener {
         match self {
             Self::Tcp(listener) => http::bound(listener).map(AdminAddress::Tcp),
             #[cfg(unix)]
-            Self::Unix(socket) => Ok(AdminAddress::Unix(socket.path().to_owned())),
+            Self::Unix(_, path) => Ok(AdminAddress::Unix(path.to_path_buf())),
         }
     }
 
@@ -100,7 +102,11 @@ impl Listener {
                 connections::serve(listener, Some, routes, limits, stop).await;
             }
             #[cfg(unix)]
-            Self::Unix(socket) => connections::serve(socket, |_| None, routes, limits, stop).await,
+            Self::Unix(listener, path) => {
+                // the path is dropped together with the listener
+                let listener = listener.tap_io(move |_| _ = &path);
+                connections::serve(listener, |_| None, routes, limits, stop).await;
+            }
         }
     }
 }
@@ -113,28 +119,23 @@ pub(crate) fn routes(runtime: Arc<Runtime>) -> Router {
         .route("/readyz", get(ready))
         .route("/metrics", get(async move || scrape(&metrics)))
         .nest("/api", api::routes(runtime))
-        .layer(from_fn(for_operators))
-}
-
-async fn for_operators(request: Request, next: Next) -> Response {
-    match refused(request.uri(), request.headers()) {
-        Some(why) => json(StatusCode::FORBIDDEN, &why),
-        None => next.run(request).await,
-    }
+        .layer(from_fn(|request, next| {
+            admit(refused(&request), request, next)
+        }))
 }
 
 /// Browsers mark the requests of pages, even without an `Origin`.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Returns why a request is refused; `None` if it is not.
-fn refused(uri: &Uri, headers: &HeaderMap) -> Option<String> {
-    let sites = headers.get_all(SEC_FETCH_SITE);
+fn refused(request: &Request) -> Option<String> {
+    let sites = request.headers().get_all(SEC_FETCH_SITE);
     if sites.iter().any(|site| site.as_bytes() != b"none") {
         return Some("web pages may not use the admin API".into());
     }
     let advice = "the admin API (`admin.listen`) answers the names 127.0.0.1, [::1] and localhost \
                   only";
-    http::refused(&[HostPattern::Loopback], (uri, headers), advice)
+    http::refused(&[HostPattern::Loopback], request, advice)
 }
 
 #[cfg(unix)]

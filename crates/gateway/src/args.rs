@@ -17,7 +17,7 @@ use crate::config::{parse_duration, parse_listen};
 
 pub(crate) use audit::{Audit, AuditCommand, Show, Verify};
 pub(crate) use listings::{Annotate, Lint, Listings};
-pub(crate) use replay::{Hints, Recording, Replay, ReplayCalls};
+pub(crate) use replay::{Recording, Replay, ReplayCalls};
 pub(crate) use running::{
     Breakers, BreakersCommand, Cache, CacheCommand, Gateway, Servers, ServersCommand,
 };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callward::cache::ToolScopes;
-use callward::core::{InvalidValue, PeerObserver};
+use callward::core::PeerObserver;
 use callward::limit::{ConcurrencyLimitLayer, TOOL_TIMEOUT_VAR, parse_tool_timeout};
 use callward::{Annotations, LimitsConfig, Server, Stack, StackBuilder, Startup};
 use callward_mcp::client::{CommandSpec, HttpSpec, Target, Upstream, UpstreamOptions};
@@ -61,34 +61,16 @@ pub(crate) fn stack_over(
     config: &Config,
     upstreams: Vec<Upstream>,
     servers: Vec<Server>,
-    telemetry: &Telemetry,
+    counts: &Telemetry,
 ) -> Result<Running, AppError> {
-    let stack = settings(config, telemetry)?;
-    let (stack, startup) = servers
-        .into_iter()
-        .fold(stack, StackBuilder::server)
-        .start()?;
-    stack.observe(&telemetry.meter);
-    Ok(Running {
-        stack,
-        upstreams,
-        startup,
-    })
-}
-
-fn settings(config: &Config, counts: &Telemetry) -> Result<StackBuilder, AppError> {
     let (limits, listing_timeout) = timed(config)?;
     let audit = config.audit.path.as_ref();
     let audit = audit
         .map(|path| audit::open(path, &config.audit))
         .transpose()?;
-    let stack = with(
-        Stack::builder(),
-        config.lexicon.clone(),
-        StackBuilder::lexicon,
-    );
-    let stack = with(stack, audit, StackBuilder::audit);
-    Ok(stack
+    let lexicon = config.lexicon.clone();
+    let stack = with(Stack::builder(), lexicon, StackBuilder::lexicon);
+    let stack = with(stack, audit, StackBuilder::audit)
         .profile(config.profile.clone())
         .freshness(config.cache.freshness)
         .rules(config.rules)
@@ -107,7 +89,15 @@ fn settings(config: &Config, counts: &Telemetry) -> Result<StackBuilder, AppErro
         .kept_names(config.kept_names.clone())
         .sampling(telemetry::sampling(&config.telemetry)?)
         .span_contents(telemetry::contents(&config.telemetry))
-        .metrics(counts.metrics.clone()))
+        .metrics(counts.metrics.clone());
+    let stack = servers.into_iter().fold(stack, StackBuilder::server);
+    let (stack, startup) = stack.start()?;
+    stack.observe(&counts.meter);
+    Ok(Running {
+        stack,
+        upstreams,
+        startup,
+    })
 }
 
 /// Sets what has a value.
@@ -125,14 +115,15 @@ pub(crate) fn with<B, T>(builder: B, value: Option<T>, set: impl FnOnce(B, T) ->
 ///
 /// [`AppError::Usage`] if the environment states no valid time.
 pub(crate) fn timed(config: &Config) -> Result<(LimitsConfig, Duration), AppError> {
-    let mut limits = config.limits.layers();
+    let mut limits = LimitsConfig::default();
+    limits.rate = config.limits.rate;
+    limits.progress_cap = config.limits.progress_cap;
+    limits.attempt_timeout = config.limits.attempt_timeout;
     let mut listing_timeout = config.discovery.timeout;
     let Some(stated) = std::env::var_os(TOOL_TIMEOUT_VAR) else {
         return Ok((limits, listing_timeout));
     };
-    let stated = parse_tool_timeout(&stated.to_string_lossy())
-        .map_err(|fault| AppError::Usage(fault.to_string()))?;
-    if let Some(time) = stated {
+    if let Some(time) = parse_tool_timeout(&stated.to_string_lossy())? {
         limits.attempt_timeout = Some(time);
         listing_timeout = time.max(StackBuilder::MIN_LISTING_TIMEOUT);
     }
@@ -168,20 +159,24 @@ pub(crate) fn upstream_of(
             command.whole_environment = environment == Environment::Inherited;
             Target::Command(command)
         }
-        (None, url) => Target::Http(endpoint(
-            url.as_deref().unwrap_or_default(),
-            &table.headers,
-        )?),
+        (None, url) => {
+            let endpoint = HttpSpec::new(url.as_deref().unwrap_or_default())?;
+            let mut headers = table.headers.iter();
+            let spec = headers.try_fold(endpoint, |spec, (name, value)| {
+                spec.with_header(name, value)
+            })?;
+            Target::Http(spec)
+        }
     };
-    let spare = table.max_instances.saturating_sub(1).min(1);
-    let spare = table.spare.unwrap_or(spare);
     let mut options = UpstreamOptions::default();
     options.observer = observer;
     options.era = table.era;
     options.max_message = config::as_usize(table.max_message);
-    options.max_connections = connections(table);
+    let users = table.max_concurrent.saturating_add(table.max_instances);
+    options.max_connections = users.saturating_mul(CONNECTIONS_EACH);
     options.idempotency_keys = table.idempotency_keys;
-    options.spare = spare;
+    let spare = table.max_instances.saturating_sub(1).min(1);
+    options.spare = table.spare.unwrap_or(spare);
     options.idle = table.idle;
     options.max_instances = table.max_instances;
     // without `/proc` a supervisor would find no processes
@@ -192,15 +187,9 @@ pub(crate) fn upstream_of(
 }
 
 /// How many connections a server gets for each call that may run, and for each instance:
-/// notifications and an own stream need some too.
+/// notifications and an own stream need some too. The limit of calls at once comes first, so that
+/// calls wait in its queue.
 const CONNECTIONS_EACH: usize = 2;
-
-/// Returns how many connections there may be to a server. The limit of calls at once comes first,
-/// so that calls wait in its queue.
-fn connections(table: &config::Server) -> usize {
-    let users = table.max_concurrent.saturating_add(table.max_instances);
-    users.saturating_mul(CONNECTIONS_EACH)
-}
 
 fn server_of(config: &ServerConfig, upstream: Upstream) -> Server {
     let table = &config.table;
@@ -212,11 +201,10 @@ fn server_of(config: &ServerConfig, upstream: Upstream) -> Server {
         .state(table.state.clone())
         .defaults(table.annotations.clone())
         .cost_factor(table.cost_factor);
-    let limit = ConcurrencyLimitLayer::new(table.max_concurrent)
-        .with_max_waiting(table.max_waiting)
-        .with_shed(table.shed);
-    let per_tool = table.max_concurrent_per_tool;
-    let mut limit = with(limit, per_tool, ConcurrencyLimitLayer::with_per_tool);
+    let mut limit = ConcurrencyLimitLayer::new(table.max_concurrent);
+    limit.max_waiting = table.max_waiting;
+    limit.shed = table.shed;
+    limit.per_tool = table.max_concurrent_per_tool;
     let server = with(server, table.calls_per_minute, Server::calls_per_minute);
     let server = with(server, caching(table.ttl, table.cache), Server::caching);
     let server = with(server, table.zone.as_ref(), Server::zone);
@@ -242,50 +230,9 @@ fn server_of(config: &ServerConfig, upstream: Upstream) -> Server {
         server = with(server, said.verify_with.clone(), |server, reader| {
             server.verify_with(tool.clone(), reader)
         });
-        limit = with(limit, said.max_concurrent, |limit, permits| {
-            limit.with_tool(tool.clone(), permits.get())
-        });
-    }
-    server.concurrency(limit)
-}
-
-fn endpoint(
-    url: &str,
-    headers: &std::collections::BTreeMap<String, String>,
-) -> Result<HttpSpec, AppError> {
-    let unusable = |error: InvalidValue| AppError::Usage(error.to_string());
-    let mut spec = HttpSpec::new(url).map_err(unusable)?;
-    for (name, value) in headers {
-        spec = spec.with_header(name, value).map_err(unusable)?;
-    }
-    Ok(spec)
-}
-
-#[cfg(test)]
-mod tests {
-    use callward::ServerId;
-    use callward::limit::Shed;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn every_limit_of_a_server_reaches_it() {
-        let mut config = ServerConfig::url(ServerId::new("a").unwrap(), "http://h/".to_owned());
-        let table = &mut config.table;
-        (table.max_concurrent, table.max_waiting) = (11, 12);
-        table.shed = Shed::Oldest;
-        (table.max_concurrent_per_tool, table.calls_per_minute) = (Some(13), Some(14.0));
-        let upstream = upstream_of(&config, Environment::Small, None).unwrap();
-        let server = server_of(&config, upstream);
-        let shown = format!("{server:?}");
-        for part in [
-            "max_in_flight: 11",
-            "max_waiting: 12",
-            "Oldest",
-            "Some(13)",
-            "Some(14.0)",
-        ] {
-            assert!(shown.contains(part), "{part} in {shown}");
+        if let Some(permits) = said.max_concurrent {
+            limit.tools.insert(tool.clone(), permits.get());
         }
     }
+    server.concurrency(limit)
 }

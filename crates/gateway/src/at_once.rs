@@ -138,23 +138,11 @@ mod tests {
     }
 
     #[test]
-    fn one_that_wakes_itself_is_polled_again_without_the_scheduler() {
-        let (polls, woken, ..) = poll_one_that_wakes_itself(0);
-        assert_eq!((polls, woken), (1, 0));
-        let (polls, woken, ..) = poll_one_that_wakes_itself(1);
-        assert_eq!((polls, woken), (2, 0));
-    }
-
-    #[test]
-    fn one_that_goes_on_waking_itself_is_left_to_the_scheduler() {
-        let (polls, woken, ..) = poll_one_that_wakes_itself(usize::MAX);
-        assert_eq!((polls, woken), (ROUNDS, 1));
-    }
-
-    #[test]
-    fn a_wake_between_two_polls_wakes_the_task() {
-        for wakes in [0, 1, usize::MAX] {
-            let (_, before, task, waker) = poll_one_that_wakes_itself(wakes);
+    fn one_that_wakes_itself_is_polled_again_once_without_the_scheduler() {
+        for (wakes, polled, woken) in [(0, 1, 0), (1, 2, 0), (usize::MAX, ROUNDS, 1)] {
+            let (polls, before, task, waker) = poll_one_that_wakes_itself(wakes);
+            assert_eq!((polls, before), (polled, woken), "{wakes}");
+            // a wake between two polls wakes the task
             waker.wake();
             assert_eq!(task.get(), before + 1, "{wakes}");
         }

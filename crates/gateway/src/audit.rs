@@ -18,10 +18,7 @@ pub(crate) fn open(path: &Path, config: &Audit) -> Result<AuditLog, AppError> {
     let key = config.key_file.as_deref().map(read_key).transpose()?;
     let mut config = config.layer(path.to_owned());
     config.key = key;
-    AuditLog::open(&config).map_err(|error| match std::error::Error::source(&error) {
-        Some(source) => AppError::Usage(format!("{error}: {source}")),
-        None => AppError::Usage(error.to_string()),
-    })
+    AuditLog::open(&config).map_err(|error| AppError::Usage(error.to_string()))
 }
 
 /// Reads a key: the bytes of a file, without line ends behind them.

@@ -48,24 +48,29 @@ impl StackBackend {
         error
     }
 
+    /// Writes a refused call to the audit log.
+    fn note(&self, tool: &str, caller: &Arc<Caller>, from: Option<&Arc<Inbound>>, why: &ToolError) {
+        if let Some(audit) = self.runtime.stack.audit() {
+            audit.note_refused(tool, Some(caller), from, why);
+        }
+    }
+
     fn start(&self, request: CallRequest) -> Result<ToolCall, ToolError> {
+        let refused = |why| ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, why);
         if request.input_responses.is_some() || request.request_state.is_some() {
             // the state belongs to one upstream's exchange, and calls of the stack carry none
-            return Err(ToolError::new(
-                ErrorKind::InvalidCall,
-                Delivery::NotSent,
-                "multi-round exchanges are not carried; call the tool with all its arguments",
+            return Err(refused(
+                "multi-round exchanges are not carried; call the tool with all its arguments"
+                    .into(),
             ));
         }
         // a server that cannot read them may break its connection, which would count against it
         if let Err(Unreadable::Depth(levels)) =
             readable::check(&request.arguments, readable::MAX_DEPTH)
         {
-            return Err(ToolError::new(
-                ErrorKind::InvalidCall,
-                Delivery::NotSent,
-                format!("the arguments nest deeper than {levels} levels; make them flatter"),
-            ));
+            return Err(refused(format!(
+                "the arguments nest deeper than {levels} levels; make them flatter"
+            )));
         }
         let mut call = self
             .runtime
@@ -92,17 +97,10 @@ impl Backend for StackBackend {
         let mut info = Introduction::new("callward", env!("CARGO_PKG_VERSION"));
         info.title = Some("Callward".to_owned());
         // asked for each time: clients that connect after a late server see its instructions
-        let said: Vec<_> = self
-            .runtime
-            .upstreams
-            .iter()
-            .map(|server| (server.id(), server.server_info()))
-            .collect();
-        let said = said.iter().map(|(id, server)| {
-            let instructions = server
-                .as_ref()
-                .and_then(|server| server.instructions.as_deref());
-            (id.as_str(), instructions)
+        let said = self.runtime.upstreams.iter().map(|server| {
+            let instructions = server.server_info();
+            let instructions = instructions.and_then(|said| said.instructions.clone());
+            (server.id().as_str(), instructions)
         });
         info.instructions = instructions::combined(said);
         info
@@ -134,34 +132,28 @@ impl Backend for StackBackend {
     }
 
     fn starting(&self, asked: Asked<'_>) -> Option<BoxFuture<'static, ()>> {
-        if self.runtime.started.is_finished() {
+        let Runtime { started, stack, .. } = &*self.runtime;
+        if started.is_finished() {
             return None;
         }
-        match asked {
-            Asked::Info => Some(Box::pin(self.runtime.started.soon())),
-            Asked::Call(tool) if self.runtime.stack.catalogue().find(tool).is_some() => None,
-            Asked::Call(tool) => {
-                let (stack, tool, finished) = (
-                    self.runtime.stack.clone(),
-                    tool.to_owned(),
-                    self.runtime.started.finished(),
-                );
-                Some(Box::pin(async move {
-                    // subscribed before the catalogue is read, so that no change is missed
-                    let mut changes = stack.changes();
-                    let listed = async {
-                        while stack.catalogue().find(&tool).is_none()
-                            && changes.next().await.is_some()
-                        {}
-                    };
-                    tokio::select! {
-                        () = finished => {}
-                        () = listed => {}
-                    }
-                }))
+        let Asked::Call(tool) = asked else {
+            return Some(match asked {
+                Asked::Info => Box::pin(started.soon()),
+                _ => Box::pin(started.finished()),
+            });
+        };
+        // subscribed before the catalogue is read, so that no change is missed
+        let (mut changes, stack, tool) = (stack.changes(), stack.clone(), tool.to_owned());
+        let listed = async move {
+            while stack.catalogue().find(&tool).is_none() && changes.next().await.is_some() {}
+        };
+        let finished = started.finished();
+        Some(Box::pin(async move {
+            tokio::select! {
+                () = finished => {}
+                () = listed => {}
             }
-            _ => Some(Box::pin(self.runtime.started.finished())),
-        }
+        }))
     }
 
     fn call(&self, request: CallRequest) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
@@ -171,9 +163,7 @@ impl Backend for StackBackend {
         let (caller, inbound) = (request.caller.clone(), request.inbound.clone());
         let call = self.start(request).map_err(|error| {
             // no call was made, so no layer saw it
-            if let Some(audit) = self.runtime.stack.audit() {
-                audit.note_refused(&name, Some(&caller), inbound.as_ref(), &error);
-            }
+            self.note(&name, &caller, inbound.as_ref(), &error);
             self.refuse(error)
         });
         let (stack, recorder) = (self.runtime.stack.clone(), self.runtime.recorder.clone());
@@ -199,10 +189,8 @@ impl Backend for StackBackend {
         inbound: &Arc<Inbound>,
         reason: &'static str,
     ) {
-        if let Some(audit) = self.runtime.stack.audit() {
-            let error = ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, reason);
-            audit.note_refused(tool, Some(caller), Some(inbound), &error);
-        }
+        let error = ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, reason);
+        self.note(tool, caller, Some(inbound), &error);
     }
 
     fn session_ended(&self, caller: &Arc<Caller>) {

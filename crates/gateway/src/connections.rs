@@ -1,26 +1,26 @@
 //! Accepts connections, and serves each until its end.
 
-#[cfg(unix)]
 mod descriptors;
 mod open;
 mod written;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
 use axum::response::Response;
 use axum::serve::Listener;
-use http_body::{Body as _, Frame, SizeHint};
+use http_body::Body as _;
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use scopeguard::guard;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::interval;
@@ -32,7 +32,6 @@ use crate::at_once::AtOnce;
 use open::{Open, Place};
 use written::Written;
 
-#[cfg(unix)]
 pub(crate) use descriptors::make_fit;
 pub(crate) use open::ConnectionLimits;
 
@@ -85,7 +84,7 @@ pub(crate) async fn serve<L, R>(
         // without a permit it is closed
         if let Some(place) = places.admit(caller.map(|caller| caller.ip()), stop.child_token()) {
             let place = Arc::new(place);
-            let stream = Written::new(stream, place.limits().write, place.clone());
+            let stream = Written::new(stream, place.clone());
             let connection = connection(stream, caller, place, routes.clone(), stop.clone());
             open.spawn(AtOnce::new(connection));
         }
@@ -117,22 +116,15 @@ async fn connection<S, R>(
         if request.body().is_end_stream() {
             place.run();
         }
-        let request = request.map(|body| {
-            Body::new(Counted {
-                body,
-                place: place.clone(),
-                is_answer: false,
-            })
-        });
+        // whoever answers drops the body as soon as all of it has arrived
+        let arrived = guard(place.clone(), |place| place.run());
+        let request = request.map(|body| Body::new(until_dropped(body, arrived)));
         let mut routes = routes.clone();
         async move {
             let response = routes.call(request).await?;
             place.answer();
-            Ok::<_, Infallible>(response.map(|body| Counted {
-                body,
-                place,
-                is_answer: true,
-            }))
+            let answered = guard(place, |place| place.answered());
+            Ok::<_, Infallible>(response.map(|body| until_dropped(body, answered)))
         }
     });
     let mut serving = pin!(
@@ -153,51 +145,15 @@ async fn connection<S, R>(
     }
 }
 
-/// A body whose frames the place of its connection counts.
-struct Counted<B> {
+/// Returns the body as it is; `end` is dropped together with it.
+fn until_dropped<B: http_body::Body>(
     body: B,
-    place: Arc<Place>,
-    /// The body is an answer's: its request is in work until this is dropped. Otherwise it is a
-    /// request's, which is running once all of it has arrived.
-    is_answer: bool,
-}
-
-impl<B> Drop for Counted<B> {
-    fn drop(&mut self) {
-        if self.is_answer {
-            self.place.answered();
-        }
-    }
-}
-
-impl<B: http_body::Body<Data = Bytes> + Unpin> http_body::Body for Counted<B> {
-    type Data = Bytes;
-    type Error = B::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
-        if self.is_answer {
-            if let Some(Ok(frame)) = &frame
-                && let Some(piece) = frame.data_ref()
-            {
-                self.place.piece(piece.len());
-            }
-        } else if frame.is_none() || self.body.is_end_stream() {
-            self.place.run();
-        }
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
+    end: impl Send,
+) -> impl http_body::Body<Data = B::Data, Error = B::Error> {
+    body.map_err(move |error| {
+        let _ = &end;
+        error
+    })
 }
 
 /// How many bytes the system keeps for a client that does not read, besides those on their way. Its

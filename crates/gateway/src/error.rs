@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use callward::core::InvalidName;
+use callward::core::{InvalidName, InvalidValue};
 use callward::telemetry::export::InvalidOtlp;
 use callward::{BuildError, ToolError};
 use callward_replay::ReplayError;
@@ -33,6 +33,8 @@ pub(crate) enum AppError {
     Tool(#[from] ToolError),
     #[error("{0}")]
     Usage(String),
+    #[error(transparent)]
+    Value(#[from] InvalidValue),
 }
 
 impl AppError {
@@ -45,15 +47,11 @@ impl AppError {
     /// 2 for a wrong command line or config, 1 for a failure.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Build(_)
-            | Self::Config(_)
-            | Self::Name(_)
-            | Self::Otlp(_)
-            | Self::Replay(ReplayError::NoSizes(_))
-            | Self::Usage(_) => ExitCode::from(2),
+            Self::Replay(ReplayError::NoSizes(_)) => ExitCode::from(2),
             Self::Io { .. } | Self::Remote(_) | Self::Replay(_) | Self::Tool(_) => {
                 ExitCode::FAILURE
             }
+            _ => ExitCode::from(2),
         }
     }
 }

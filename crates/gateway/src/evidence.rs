@@ -1,6 +1,6 @@
 //! Where evidence about the freshness of answers is kept between runs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use callward::Stack;
@@ -9,12 +9,6 @@ use crate::state_dir::StateDir;
 
 /// How often new evidence is written. A crash loses at most this much.
 const SAVE_EVERY: Duration = Duration::from_secs(10);
-
-/// Returns the file of one config, and creates its folder. `None` where there is no state
-/// directory, or it cannot be created: evidence stays in memory then.
-pub(crate) fn file_of_config(state: Option<&StateDir>, config: &Path) -> Option<PathBuf> {
-    state?.file_of_config("evidence", config, "jsonl")
-}
 
 /// Returns the file of one wrapped command.
 pub(crate) fn file_of_command(state: Option<&StateDir>, command: &[String]) -> Option<PathBuf> {
@@ -59,10 +53,10 @@ mod tests {
         assert_eq!(of(&["a", "b"]), of(&["a", "b"]));
         assert_ne!(of(&["a", "b"]), of(&["a b"]));
         let config = folder.path().join("t.toml");
-        assert_eq!(file_of_config(state.as_ref(), &config), None, "not there");
+        let of_config = || state.as_ref()?.file_of_config("evidence", &config, "jsonl");
+        assert_eq!(of_config(), None, "not there");
         std::fs::write(&config, "").unwrap();
-        let file = file_of_config(state.as_ref(), &config).unwrap();
+        let file = of_config().unwrap();
         assert!(file.starts_with(folder.path().join("evidence")));
-        assert_eq!(file_of_config(None, &config), None);
     }
 }

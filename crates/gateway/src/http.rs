@@ -14,34 +14,26 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use callward::core::InvalidValue;
-use callward_mcp::client::Upstream;
 use callward_mcp::server;
 use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use tower::{Service, service_fn};
 
 use crate::backend::StackBackend;
-use crate::config::{Http, as_usize, show_duration};
+use crate::config::{Http, as_usize};
 use crate::connections::Routes;
 use crate::error::AppError;
+use crate::readiness;
 use crate::runtime::Runtime;
-use crate::shutdown::{Stop, drain};
-use crate::{output, readiness};
-
-/// How long connections may take to write their last answers, once no call is in flight. Without
-/// it, streams that clients only listen on would keep the process alive.
-const LAST_WRITES: Duration = Duration::from_secs(1);
 
 /// Listens. `key` says where the address can be changed.
 ///
@@ -80,35 +72,29 @@ pub(crate) fn gateway(
     runtime: Arc<Runtime>,
     config: &Http,
 ) -> Result<impl Routes<Future: Send> + use<>, AppError> {
-    let hosts: Arc<[_]> = patterns::<server::HostPattern>(&config.allowed_hosts)?.into();
-    let known = hosts.clone();
-    let ready = runtime.clone();
-    let probes = Router::new()
+    let hosts: Arc<[server::HostPattern]> = patterns(&config.allowed_hosts)?.into();
+    let (known, ready) = (hosts.clone(), runtime.clone());
+    let ready = async move || readiness::respond(&ready, false);
+    // probes may use any address; none sends a target in absolute form, so that its host counts
+    let for_probes = move |request: Request, next| {
+        let any = [server::HostPattern::Any];
+        let allowed = request.uri().authority().map_or(&any[..], |_| &known);
+        let refused = server::check_host(allowed, request.uri(), request.headers()).err();
+        admit(refused.map(|refused| refused.to_string()), request, next)
+    };
+    let mut others = Router::new()
         .route("/healthz", get(async || "ok\n"))
-        .route(
-            "/readyz",
-            get(async move || readiness::respond(&ready, false)),
-        )
-        .route_layer(from_fn(move |request, next| {
-            for_probes(known.clone(), request, next)
-        }));
-    let endpoint = endpoint(
-        StackBackend::new(runtime.clone()),
-        config,
-        &runtime.stop.closing,
-    )?;
-    let mut others = probes;
+        .route("/readyz", get(ready))
+        .route_layer(from_fn(for_probes));
+    let backend = StackBackend::new(runtime.clone());
+    let endpoint = endpoint(backend, config, &runtime.stop.closing)?;
     if config.metrics {
-        let advice = "add it to `http.allowed_hosts` of the config";
-        let metrics = async move |request: Request| match refused(
-            &hosts,
-            (request.uri(), request.headers()),
-            advice,
-        ) {
-            Some(why) => json(StatusCode::FORBIDDEN, &why),
-            None => scrape(&runtime),
+        let for_scrapers = move |request: Request, next| {
+            let advice = "add it to `http.allowed_hosts` of the config";
+            admit(refused(&hosts, &request, advice), request, next)
         };
-        others = others.route("/metrics", get(metrics));
+        let metrics = get(async move || scrape(&runtime));
+        others = others.route("/metrics", metrics.layer(from_fn(for_scrapers)));
     }
     Ok(routes(endpoint, others))
 }
@@ -127,17 +113,11 @@ pub(crate) fn routes(endpoint: server::HttpEndpoint, others: Router) -> impl Rou
     })
 }
 
-/// Admits probes by any address. A probe never sends a target in absolute form, so the host of such
-/// a target has to be allowed.
-async fn for_probes(hosts: Arc<[server::HostPattern]>, request: Request, next: Next) -> Response {
-    let any = [server::HostPattern::Any];
-    let allowed = match request.uri().authority() {
-        Some(_) => &*hosts,
-        None => &any,
-    };
-    match server::check_host(allowed, request.uri(), request.headers()) {
-        Ok(()) => next.run(request).await,
-        Err(refused) => json(StatusCode::FORBIDDEN, &refused.to_string()),
+/// Answers a request unless there is a reason to refuse it.
+pub(crate) async fn admit(refused: Option<String>, request: Request, next: Next) -> Response {
+    match refused {
+        Some(why) => json(StatusCode::FORBIDDEN, &why),
+        None => next.run(request).await,
     }
 }
 
@@ -145,13 +125,13 @@ async fn for_probes(hosts: Arc<[server::HostPattern]>, request: Request, next: N
 /// may. `advice` says which hosts may.
 pub(crate) fn refused(
     hosts: &[server::HostPattern],
-    (uri, headers): (&Uri, &HeaderMap),
+    request: &Request,
     advice: &str,
 ) -> Option<String> {
-    if headers.contains_key(header::ORIGIN) {
+    if request.headers().contains_key(header::ORIGIN) {
         return Some("web pages may not ask here".into());
     }
-    let refused = server::check_host(hosts, uri, headers).err()?;
+    let refused = server::check_host(hosts, request.uri(), request.headers()).err()?;
     Some(format!("{refused}: {advice}"))
 }
 
@@ -177,57 +157,8 @@ pub(crate) fn endpoint(
     Ok(server::HttpEndpoint::new(backend, options))
 }
 
-fn patterns<P: FromStr<Err = InvalidValue>>(texts: &[String]) -> Result<Vec<P>, AppError> {
-    let parsed: Result<_, _> = texts.iter().map(|text| text.parse()).collect();
-    // a config file was checked for this already, with file and line
-    parsed.map_err(|error: InvalidValue| AppError::Usage(error.to_string()))
-}
-
-/// Runs what serves connections until asked to stop. Then, after the lame-duck time, closes it and
-/// lets calls in flight end, within the limit; those that do not end with `servers`.
-///
-/// # Errors
-///
-/// [`AppError`] if the listener breaks.
-pub(crate) async fn serve(
-    serving: impl Future<Output = ()> + Send + 'static,
-    calls: &TaskTracker,
-    servers: &[Upstream],
-    config: &Http,
-    stop: &Stop,
-) -> Result<(), AppError> {
-    let mut server = tokio::spawn(serving);
-    tokio::select! {
-        biased;
-        () = stop.asked.cancelled() => {}
-        ended = &mut server => return flatten(ended),
-    }
-    if !config.lame_duck.is_zero() {
-        output::note(format_args!(
-            "stopping: not ready any more, connections are accepted for {}",
-            show_duration(config.lame_duck)
-        ));
-        tokio::select! {
-            () = tokio::time::sleep(config.lame_duck) => {}
-            () = stop.at_once.cancelled() => {}
-        }
-    }
-    stop.closing.cancel();
-    drain(calls, config.drain, servers, stop).await;
-    // a call that ended is not yet an answer that was written
-    match tokio::time::timeout(LAST_WRITES, &mut server).await {
-        Ok(ended) => flatten(ended),
-        Err(_) => {
-            server.abort();
-            Ok(())
-        }
-    }
-}
-
-fn flatten(ended: Result<(), tokio::task::JoinError>) -> Result<(), AppError> {
-    ended
-        .map_err(std::io::Error::other)
-        .map_err(AppError::io("the listener broke"))
+fn patterns<P: FromStr<Err = InvalidValue>>(texts: &[String]) -> Result<Vec<P>, InvalidValue> {
+    texts.iter().map(|text| text.parse()).collect()
 }
 
 /// Answers with all metrics as Prometheus text.

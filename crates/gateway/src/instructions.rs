@@ -13,28 +13,26 @@ const MARK: &str = "\n[cut]";
 /// passed on as it is; those of several stand under their names as headings. What is too long is
 /// cut.
 pub(crate) fn combined<'a>(
-    servers: impl IntoIterator<Item = (&'a str, Option<&'a str>)>,
+    servers: impl IntoIterator<Item = (&'a str, Option<String>)>,
 ) -> Option<String> {
-    let servers: Vec<_> = servers.into_iter().collect();
-    if let [(_, only)] = servers[..] {
-        return only.map(|text| cut(text, MOST));
+    let mut servers: Vec<_> = servers.into_iter().collect();
+    if let [(_, only)] = &mut servers[..] {
+        return only.take().map(|text| cut(&text, MOST));
     }
     // replicas of one server say the same
-    let mut parts: Vec<(String, &str)> = Vec::new();
-    for (name, text) in servers {
-        let Some(text) = text.map(str::trim).filter(|text| !text.is_empty()) else {
-            continue;
-        };
-        match parts.iter_mut().find(|(_, same)| *same == text) {
-            Some((names, _)) => {
-                names.push_str(", ");
-                names.push_str(name);
-            }
-            None => parts.push((name.to_owned(), text)),
+    let mut parts: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (name, text) in &servers {
+        let text = text.as_deref().unwrap_or_default().trim();
+        match parts.iter_mut().find(|(same, _)| *same == text) {
+            Some((_, names)) => names.push(name),
+            None => parts.push((text, vec![name])),
         }
     }
-    let part = |(names, text): &(String, &str)| format!("# {names}\n\n{}", cut(text, MOST_EACH));
-    let parts: Vec<_> = parts.iter().map(part).collect();
+    let said = parts.iter().filter(|(text, _)| !text.is_empty());
+    let part = |(text, names): &(&str, Vec<&str>)| {
+        format!("# {}\n\n{}", names.join(", "), cut(text, MOST_EACH))
+    };
+    let parts: Vec<_> = said.map(part).collect();
     (!parts.is_empty()).then(|| cut(&parts.join("\n\n"), MOST))
 }
 
@@ -52,16 +50,20 @@ fn cut(text: &str, most: usize) -> String {
 mod tests {
     use super::*;
 
+    fn combine<const N: usize>(servers: [(&str, Option<&str>); N]) -> Option<String> {
+        combined(servers.map(|(name, text)| (name, text.map(str::to_owned))))
+    }
+
     #[test]
     fn one_server_is_passed_on_as_it_is_and_several_under_their_names() {
-        assert_eq!(combined([]), None);
-        assert_eq!(combined([("a", None)]), None);
+        assert_eq!(combine([]), None);
+        assert_eq!(combine([("a", None)]), None);
         assert_eq!(
-            combined([("a", Some(" Be kind.\n"))]).unwrap(),
+            combine([("a", Some(" Be kind.\n"))]).unwrap(),
             " Be kind.\n"
         );
-        assert_eq!(combined([("a", None), ("b", Some("  "))]), None);
-        let several = combined([
+        assert_eq!(combine([("a", None), ("b", Some("  "))]), None);
+        let several = combine([
             ("files", Some("Read first.")),
             ("git", None),
             ("shop-1", Some("Pay last.")),
@@ -76,12 +78,11 @@ mod tests {
     #[test]
     fn what_is_too_long_is_cut_with_a_mark() {
         let long = "ü".repeat(20_000);
-        let alone = combined([("a", Some(&*long))]).unwrap();
+        let alone = combine([("a", Some(&long))]).unwrap();
         assert!(alone.len() <= MOST && alone.ends_with("ü\n[cut]"));
-        let two = combined([("a", Some(&*long)), ("b", Some("short"))]).unwrap();
+        let two = combine([("a", Some(&long)), ("b", Some("short"))]).unwrap();
         assert!(two.len() < MOST_EACH + 64 && two.ends_with("[cut]\n\n# b\n\nshort"));
-        let texts: Vec<_> = (0..9).map(|n| format!("{n}{long}")).collect();
-        let many = combined(texts.iter().map(|text| ("x", Some(&**text)))).unwrap();
+        let many = combined((0..9).map(|n| ("x", Some(format!("{n}{long}"))))).unwrap();
         assert!(many.len() <= MOST && many.ends_with(MARK));
     }
 }

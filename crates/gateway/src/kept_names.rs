@@ -2,19 +2,15 @@
 //! tool.
 
 use std::collections::HashSet;
-use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use callward::Stack;
-use callward::core::{ReplicaSetId, ToolName};
+use callward::core::ReplicaSetId;
 use callward::registry::KeptName;
 use futures_util::StreamExt;
 
 use crate::state_dir::{StateDir, write_whole};
-
-/// A file beyond this is not read, in bytes.
-const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
 /// The file for the names of one config.
 #[derive(Debug)]
@@ -35,27 +31,22 @@ impl NameFile {
     /// Reads the names of tools in these sets. Without a file, or with one that cannot be read,
     /// there are none.
     pub(crate) fn read(&self, sets: &HashSet<ReplicaSetId>) -> Vec<KeptName> {
-        match self.names() {
-            Ok(names) => names
-                .into_iter()
-                .filter(|(set, ..)| sets.contains(set))
-                .map(|(set, tool, name)| KeptName::new(set, tool, name))
-                .collect(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => {
+        let read = std::fs::read(&self.path).and_then(|text| {
+            Ok(serde_json::from_slice::<Vec<(ReplicaSetId, _, String)>>(
+                &text,
+            )?)
+        });
+        let names = read.unwrap_or_else(|error| {
+            if error.kind() != io::ErrorKind::NotFound {
                 let file = self.path.display();
                 tracing::warn!(%file, %error, "the names of the last run cannot be read; they are assigned again");
-                Vec::new()
             }
-        }
-    }
-
-    fn names(&self) -> io::Result<Vec<(ReplicaSetId, ToolName, String)>> {
-        let mut text = Vec::new();
-        File::open(&self.path)?
-            .take(MAX_BYTES)
-            .read_to_end(&mut text)?;
-        Ok(serde_json::from_slice(&text)?)
+            Vec::new()
+        });
+        let names = names.into_iter().filter(|(set, ..)| sets.contains(set));
+        names
+            .map(|(set, tool, name)| KeptName::new(set, tool, name))
+            .collect()
     }
 
     /// Writes the names whenever the tools change; never ends.
@@ -99,6 +90,8 @@ fn write(path: &Path, mut names: Vec<KeptName>) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use callward::core::ToolName;
+
     use super::*;
 
     #[test]

@@ -16,7 +16,8 @@ use crate::stderr::Stderr;
 static LOST: OnceLock<std::io::Error> = OnceLock::new();
 
 /// Whether standard output shows colour, and standard error.
-static STDOUT_COLOURED: LazyLock<bool> = LazyLock::new(|| wants_colour() && stdout().is_terminal());
+pub(crate) static STDOUT_COLOURED: LazyLock<bool> =
+    LazyLock::new(|| wants_colour() && stdout().is_terminal());
 pub(crate) static STDERR_COLOURED: LazyLock<bool> =
     LazyLock::new(|| wants_colour() && stderr().is_terminal());
 
@@ -110,11 +111,6 @@ fn headed(word: &str, style: Style, text: &impl Display) {
     write_line(&format!("{word} {text}"));
 }
 
-/// Returns `true` if standard output shows colour.
-pub(crate) fn is_coloured() -> bool {
-    *STDOUT_COLOURED
-}
-
 /// Writes a heading to standard output.
 pub(crate) fn heading(text: &str) {
     line(paint(text, Style::new().bold(), *STDOUT_COLOURED));
@@ -169,16 +165,4 @@ pub(crate) fn paint(text: &str, style: Style, coloured: bool) -> String {
 /// <https://no-color.org>: any text but none turns colour off.
 fn wants_colour() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_have_the_unit_that_fits() {
-        for (micros, want) in [(250, "250 µs"), (1_500, "1.5 ms"), (2_000_000, "2.00 s")] {
-            assert_eq!(took(Duration::from_micros(micros)), want);
-        }
-    }
 }

@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use scopeguard::{ScopeGuard, guard};
 use serde::{Deserialize, Serialize};
 
 use crate::state_dir::{StateDir, create_private, write_whole};
@@ -29,66 +30,50 @@ pub(crate) struct Gateway {
 
 impl fmt::Display for Gateway {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { pid, admin, .. } = self;
-        write!(f, "--url {admin}  (pid {pid}, ")?;
-        match &self.config {
-            Some(config) => write!(f, "{})", config.display()),
-            None => f.write_str("no config file)"),
-        }
+        let config = self
+            .config
+            .as_ref()
+            .map(|config| config.display().to_string());
+        let config = config.as_deref().unwrap_or("no config file");
+        write!(f, "--url {}  (pid {}, {config})", self.admin, self.pid)
     }
 }
 
 /// Keeps the file of a running gateway. Dropping it removes the file.
-#[derive(Debug)]
-pub(crate) struct Registration {
-    path: PathBuf,
-    /// Held for its lock.
-    _file: File,
-}
+pub(crate) type Registration = ScopeGuard<(PathBuf, File), fn((PathBuf, File))>;
 
-impl Registration {
-    /// Writes the file, readable by its owner only, and removes files of processes that ended.
-    ///
-    /// # Errors
-    ///
-    /// If the state directory cannot be written.
-    pub(crate) fn new(state: &StateDir, gateway: &Gateway) -> io::Result<Self> {
-        let folder = state.path(FOLDER);
-        create_private(&folder)?;
-        let _ = gateways(state);
-        // containers that share a home directory may share process ids, too
-        let path = folder.join(format!("{}-{:08x}.json", gateway.pid, fastrand::u32(..)));
-        // locked before it has its name: without a lock it would look stale
-        let file = write_whole(&path, |file| {
-            file.lock_shared()?;
-            file.write_all(&serde_json::to_vec(gateway)?)
-        })?;
-        Ok(Self { path, _file: file })
-    }
-}
-
-impl Drop for Registration {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
-    }
+/// Writes the file, readable by its owner only, and removes files of processes that ended.
+///
+/// # Errors
+///
+/// If the state directory cannot be written.
+pub(crate) fn register(state: &StateDir, gateway: &Gateway) -> io::Result<Registration> {
+    let folder = state.path(FOLDER);
+    create_private(&folder)?;
+    let _ = gateways(state);
+    // containers that share a home directory may share process ids, too
+    let path = folder.join(format!("{}-{:08x}.json", gateway.pid, fastrand::u32(..)));
+    // locked before it has its name: without a lock it would look stale
+    let file = write_whole(&path, |file| {
+        file.lock_shared()?;
+        file.write_all(&serde_json::to_vec(gateway)?)
+    })?;
+    // the file is held for its lock
+    let remove: fn(_) = |(path, _file)| std::fs::remove_file::<PathBuf>(path).unwrap_or_default();
+    Ok(guard((path, file), remove))
 }
 
 /// Returns the gateways that are running, those started first at the front. Files of processes that
 /// ended are removed.
 pub(crate) fn gateways(state: &StateDir) -> Vec<Gateway> {
-    let Ok(entries) = std::fs::read_dir(state.path(FOLDER)) else {
-        return Vec::new();
-    };
-    let mut found: Vec<_> = entries
-        .filter_map(|entry| {
-            let entry = entry.ok()?;
-            let path = entry.path();
-            let is_one = path.extension().is_some_and(|end| end == "json");
-            let gateway = is_one.then(|| running(&path)).flatten()?;
-            Some((
-                entry.metadata().and_then(|file| file.modified()).ok(),
-                gateway,
-            ))
+    let entries = std::fs::read_dir(state.path(FOLDER));
+    let files = entries.into_iter().flatten().flatten();
+    let mut found: Vec<_> = files
+        .filter(|file| file.path().extension().is_some_and(|end| end == "json"))
+        .filter_map(|file| {
+            let gateway = running(&file.path())?;
+            let written = file.metadata().and_then(|file| file.modified()).ok();
+            Some((written, gateway))
         })
         .collect();
     found.sort_by_key(|(written, gateway)| (*written, gateway.pid));
@@ -128,9 +113,16 @@ mod tests {
         std::fs::create_dir(state.path(FOLDER)).unwrap();
         let left = state.path(FOLDER).join("1-00000000.json");
         std::fs::write(&left, serde_json::to_vec(&gateway(1)).unwrap()).unwrap();
-        let running = Registration::new(&state, &gateway(2)).unwrap();
+        // what is no such file is not listed
+        let odd = state.path(FOLDER).join("odd.json");
+        std::fs::write(&odd, "{}").unwrap();
+        let held = File::open(&odd).unwrap();
+        held.lock_shared().unwrap();
+        assert_eq!(gateways(&state), []);
         assert!(!left.exists());
-        assert!(running.path.exists());
+        let running = register(&state, &gateway(2)).unwrap();
+        assert_eq!(gateways(&state), [gateway(2)]);
+        assert!(running.0.exists());
     }
 
     #[cfg(unix)]
@@ -140,21 +132,9 @@ mod tests {
 
         let place = tempfile::tempdir().unwrap();
         let state = StateDir::locate(Some(&place.path().join("state"))).unwrap();
-        let registered = Registration::new(&state, &gateway(1)).unwrap();
+        let registered = register(&state, &gateway(1)).unwrap();
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!(mode(&registered.path), 0o600);
+        assert_eq!(mode(&registered.0), 0o600);
         assert_eq!(mode(&state.path(FOLDER)), 0o700);
-    }
-
-    #[test]
-    fn what_is_no_such_file_is_not_listed() {
-        let place = tempfile::tempdir().unwrap();
-        let state = StateDir::locate(Some(place.path())).unwrap();
-        std::fs::create_dir(state.path(FOLDER)).unwrap();
-        let odd = state.path(FOLDER).join("odd.json");
-        std::fs::write(&odd, "{}").unwrap();
-        let held = File::open(&odd).unwrap();
-        held.lock_shared().unwrap();
-        assert_eq!(gateways(&state), []);
     }
 }

@@ -142,73 +142,67 @@ fn age(output: &ToolOutput, here: Option<Duration>) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use callward::core::trail::CallFacts;
+
     use super::*;
 
     #[test]
     fn only_true_asks() {
-        for (meta, asks) in [
-            (r#"{"io.callward/cache":true}"#, true),
-            (r#"{"io.callward\/cache": true }"#, true),
-            (r#"{"io.callward/cache":"true"}"#, false),
+        for (meta, cache, trail) in [
+            (r#"{"io.callward/cache":true}"#, true, false),
+            (r#"{"io.callward\/cache": true }"#, true, false),
+            (r#"{"io.callward/trail":true}"#, false, true),
+            (r#"{"io.callward/cache":"true"}"#, false, false),
             (
                 r#"{"io.callward/cache":true,"io.callward/cache":true}"#,
                 false,
+                false,
             ),
-            (r#"{"cache":true}"#, false),
-            ("1", false),
+            (r#"{"cache":true}"#, false, false),
+            ("1", false, false),
         ] {
-            let meta = Bytes::from_static(meta.as_bytes());
-            let asked = Reports::default().or_asked(Some(&meta));
-            assert_eq!((asked.cache, asked.trail), (asks, false), "{meta:?}");
+            let asked = Reports::default().or_asked(Some(&Bytes::from_static(meta.as_bytes())));
+            assert_eq!(asked, Reports { cache, trail }, "{meta:?}");
         }
         assert_eq!(Reports::default().or_asked(None), Reports::default());
-        let trail = Bytes::from_static(br#"{"io.callward/trail":true}"#);
-        let asked = Reports::default().or_asked(Some(&trail));
-        assert_eq!((asked.cache, asked.trail), (false, true));
-    }
-
-    fn marked(record: &CallRecord) -> String {
-        let output = ToolOutput::from_json(r#"{"content":[],"_meta":{"a":1}}"#).unwrap();
-        let marked = mark(output, record);
-        String::from_utf8(marked.body().to_vec()).unwrap()
     }
 
     #[test]
-    fn what_the_cache_did_is_added_and_nothing_else_changes() {
-        let record = CallRecord::new();
-        record.with(|facts| {
+    fn what_the_cache_did_is_added_once_and_nothing_else_changes() {
+        let hit = |facts: &mut CallFacts| {
             facts.cache = CacheStatus::Hit;
             facts.cache_age = Some(Duration::from_millis(250));
-        });
-        assert_eq!(
-            marked(&record),
-            r#"{"content":[],"_meta":{"a":1,"io.callward/cache":{"status":"hit","age_ms":250}}}"#
-        );
-        let record = CallRecord::new();
-        record.with(|facts| facts.cache_bypass = Some("writing"));
-        assert_eq!(
-            marked(&record),
-            r#"{"content":[],"_meta":{"a":1,"io.callward/cache":{"status":"bypass","reason":"writing"}}}"#
-        );
-    }
-
-    #[test]
-    fn what_a_cache_further_up_said_of_the_age_is_added() {
-        let text = r#"{"_meta":{"io.callward/cache":{"status":"hit","age_ms":50}}}"#;
-        let output = ToolOutput::from_json(text).unwrap();
-        let record = CallRecord::new();
-        record.with(|facts| {
-            facts.cache = CacheStatus::Hit;
-            facts.cache_age = Some(Duration::from_millis(250));
-        });
-        let marked = mark(output, &record);
-        assert_eq!(marked.body(), &text.replace("50", "300"));
-    }
-
-    #[test]
-    fn what_is_marked_as_stale_is_not_marked_twice() {
-        let record = CallRecord::new();
-        record.with(|facts| facts.cache = CacheStatus::Stale);
-        assert_eq!(marked(&record), r#"{"content":[],"_meta":{"a":1}}"#);
+        };
+        type Write = fn(&mut CallFacts);
+        let rows: [(&str, Write, &str); 4] = [
+            (
+                r#"{"content":[],"_meta":{"a":1}}"#,
+                hit,
+                r#"{"content":[],"_meta":{"a":1,"io.callward/cache":{"status":"hit","age_ms":250}}}"#,
+            ),
+            (
+                r#"{"content":[]}"#,
+                |facts| facts.cache_bypass = Some("writing"),
+                r#"{"content":[],"_meta":{"io.callward/cache":{"status":"bypass","reason":"writing"}}}"#,
+            ),
+            // what a cache further up said of the age is added
+            (
+                r#"{"_meta":{"io.callward/cache":{"status":"hit","age_ms":50}}}"#,
+                hit,
+                r#"{"_meta":{"io.callward/cache":{"status":"hit","age_ms":300}}}"#,
+            ),
+            // what serves a stale answer marks it
+            (
+                r#"{"content":[]}"#,
+                |facts| facts.cache = CacheStatus::Stale,
+                r#"{"content":[]}"#,
+            ),
+        ];
+        for (output, write, expected) in rows {
+            let record = CallRecord::new();
+            record.with(write);
+            let marked = mark(ToolOutput::from_json(output).unwrap(), &record);
+            assert_eq!(marked.body(), expected);
+        }
     }
 }

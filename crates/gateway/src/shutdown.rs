@@ -1,5 +1,7 @@
 //! Shutdown: the signals, the bounded wait for calls in flight, and the end of the servers.
 
+use std::io;
+use std::pin::pin;
 use std::time::Duration;
 
 use callward_mcp::client::Upstream;
@@ -34,12 +36,14 @@ pub(crate) fn on_signal() -> Result<Stop, AppError> {
 
         let listen = |kind| signal(kind).map_err(AppError::io("cannot listen for signals"));
         // from here on the signals do not end the process by themselves
-        let mut interrupt = listen(SignalKind::interrupt())?;
-        let mut terminate = listen(SignalKind::terminate())?;
+        let mut signals = (
+            listen(SignalKind::interrupt())?,
+            listen(SignalKind::terminate())?,
+        );
         async move || {
             tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
+                _ = signals.0.recv() => {}
+                _ = signals.1.recv() => {}
             }
         }
     };
@@ -67,57 +71,94 @@ pub(crate) fn on_signal() -> Result<Stop, AppError> {
 /// # Errors
 ///
 /// If the process cannot listen for the signal.
-#[cfg(unix)]
 pub(crate) fn ignore_hangup() -> Result<(), AppError> {
-    use tokio::signal::unix::{SignalKind, signal};
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
 
-    let mut hangup =
-        signal(SignalKind::hangup()).map_err(AppError::io("cannot listen for SIGHUP"))?;
-    tokio::spawn(async move {
-        while hangup.recv().await.is_some() {
-            tracing::info!("SIGHUP is ignored: a changed config takes effect with a restart");
-        }
-    });
-    Ok(())
-}
-
-/// This platform does not have the signal.
-#[cfg(not(unix))]
-pub(crate) fn ignore_hangup() -> Result<(), AppError> {
+        let hangup = signal(SignalKind::hangup());
+        let mut hangup = hangup.map_err(AppError::io("cannot listen for SIGHUP"))?;
+        tokio::spawn(async move {
+            while hangup.recv().await.is_some() {
+                tracing::info!("SIGHUP is ignored: a changed config takes effect with a restart");
+            }
+        });
+    }
     Ok(())
 }
 
 /// How long calls that are cut off may take to be answered and recorded.
 const CUT_OFF: Duration = Duration::from_secs(2);
 
-/// Waits until no call is in flight, but not longer than `limit`, and not after a second signal.
-/// Then ends `servers`, so that the calls they have not answered fail, are answered and recorded.
-pub(crate) async fn drain(calls: &TaskTracker, limit: Duration, servers: &[Upstream], stop: &Stop) {
-    calls.close();
-    let waiting = calls.len();
-    if waiting > 0 {
-        output::note(format_args!(
-            "stopping: {} in flight, at most {} more",
-            counted(waiting, "call"),
-            show_duration(limit)
-        ));
-    }
-    let ended = tokio::select! {
+/// How long the last answers may take to be written, once no call is in flight. Without it, streams
+/// that clients only listen on would keep the process alive.
+const LAST_WRITES: Duration = Duration::from_secs(1);
+
+/// Runs what serves clients until they leave, or until asked to stop. Then, after the lame-duck
+/// time, takes nothing more in and lets calls in flight end, within the limit and until a second
+/// signal. Then the servers end, so that the calls they have not answered fail, are answered and
+/// recorded.
+///
+/// # Errors
+///
+/// What `serving` says.
+pub(crate) async fn serve(
+    serving: impl Future<Output = io::Result<()>>,
+    calls: &TaskTracker,
+    servers: &[Upstream],
+    stop: &Stop,
+    lame_duck: Duration,
+    limit: Duration,
+) -> io::Result<()> {
+    let mut serving = pin!(serving);
+    tokio::select! {
         biased;
-        () = calls.wait() => true,
-        () = tokio::time::sleep(limit) => false,
-        () = stop.at_once.cancelled() => false,
-    };
-    if ended {
-        output::note("stopped: no call was cut off");
-    } else {
+        () = stop.asked.cancelled() => {}
+        ended = &mut serving => return ended,
+    }
+    let stopping = async {
+        if !lame_duck.is_zero() {
+            output::note(format_args!(
+                "stopping: not ready any more, connections are accepted for {}",
+                show_duration(lame_duck)
+            ));
+            let sleep = tokio::time::sleep(lame_duck);
+            stop.at_once.run_until_cancelled(sleep).await;
+        }
+        stop.closing.cancel();
+        calls.close();
+        let waiting = calls.len();
+        if waiting > 0 {
+            output::note(format_args!(
+                "stopping: {} in flight, at most {} more",
+                counted(waiting, "call"),
+                show_duration(limit)
+            ));
+        }
+        tokio::select! {
+            biased;
+            () = calls.wait() => return output::note("stopped: no call was cut off"),
+            () = tokio::time::sleep(limit) => {}
+            () = stop.at_once.cancelled() => {}
+        }
         let cut = counted(calls.len(), "call");
         output::note(format_args!("stopped: {cut} cut off"));
         let _ = tokio::time::timeout(CUT_OFF, async {
             tokio::join!(calls.wait(), end_servers(servers, stop));
         })
         .await;
+    };
+    let mut stopping = pin!(stopping);
+    tokio::select! {
+        () = &mut stopping => {}
+        ended = &mut serving => {
+            stopping.await;
+            return ended;
+        }
     }
+    // a call that ended is not yet an answer that was written
+    let written = tokio::time::timeout(LAST_WRITES, serving).await;
+    written.unwrap_or(Ok(()))
 }
 
 /// Ends the servers in good order: a child's input is closed and it may finish, a session is

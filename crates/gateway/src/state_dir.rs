@@ -1,12 +1,13 @@
 //! The folder for what outlives one run: which gateways are running, evidence about answers, and
 //! the names of tools.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use callward::core::FingerprintKey;
+use etcetera::base_strategy::{BaseStrategy, Xdg};
+use tempfile::NamedTempFile;
 
 /// The state directory. It is created when something is first written there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,22 +20,8 @@ impl StateDir {
     /// (`$XDG_STATE_HOME`, by default `~/.local/state`). `None` if there is no home directory
     /// either: nothing is kept then.
     pub(crate) fn locate(given: Option<&Path>) -> Option<Self> {
-        Self::locate_in(given, |name| std::env::var_os(name))
-    }
-
-    fn locate_in(given: Option<&Path>, var: impl Fn(&str) -> Option<OsString>) -> Option<Self> {
-        // the XDG specification has relative paths ignored, and they would change with the folder
-        let absolute = |name| {
-            var(name)
-                .map(PathBuf::from)
-                .filter(|path| path.is_absolute())
-        };
-        let root = match given {
-            Some(given) => given.to_owned(),
-            None => absolute("XDG_STATE_HOME")
-                .or_else(|| Some(absolute(HOME)?.join(".local").join("state")))?
-                .join("callward"),
-        };
+        let users = || Some(Xdg::new().ok()?.state_dir()?.join("callward"));
+        let root = given.map(Path::to_owned).or_else(users)?;
         Some(Self { root })
     }
 
@@ -86,72 +73,7 @@ pub(crate) fn write_whole(
     path: &Path,
     write: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> io::Result<File> {
-    let unfinished = path.with_extension(format!("{:08x}.tmp", fastrand::u32(..)));
-    let mut options = File::options();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&unfinished)?;
-    let written = write(&mut file).and_then(|()| std::fs::rename(&unfinished, path));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&unfinished);
-    }
-    written.map(|()| file)
-}
-
-#[cfg(windows)]
-const HOME: &str = "USERPROFILE";
-#[cfg(not(windows))]
-const HOME: &str = "HOME";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn located(given: Option<&str>, xdg: &str, home: &str) -> Option<PathBuf> {
-        let var = |name: &str| match name {
-            "XDG_STATE_HOME" => Some(xdg.into()),
-            HOME => Some(home.into()),
-            _ => None,
-        };
-        let dir = StateDir::locate_in(given.map(Path::new), var)?;
-        Some(dir.path("x"))
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn the_option_wins_then_xdg_then_the_home_directory() {
-        for (given, xdg, home, want) in [
-            (Some("/given"), "/xdg", "/home/a", Some("/given/x")),
-            (Some("here"), "", "", Some("here/x")),
-            (None, "/xdg", "/home/a", Some("/xdg/callward/x")),
-            (None, "", "/home/a", Some("/home/a/.local/state/callward/x")),
-            (
-                None,
-                "relative",
-                "/home/a",
-                Some("/home/a/.local/state/callward/x"),
-            ),
-            (None, "", "", None),
-        ] {
-            assert_eq!(located(given, xdg, home), want.map(PathBuf::from));
-        }
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn the_directory_is_for_its_owner_only() {
-        use std::os::unix::fs::PermissionsExt;
-
-        let place = tempfile::tempdir().unwrap();
-        let root = place.path().join("a").join("b");
-        let dir = StateDir::locate(Some(&root)).unwrap();
-        assert!(!root.exists());
-        // the second time it is there already
-        for _ in 0..2 {
-            create_private(&dir.path("")).unwrap();
-            let mode = std::fs::metadata(&root).unwrap().permissions().mode();
-            assert_eq!(mode & 0o777, 0o700);
-        }
-    }
+    let mut file = NamedTempFile::new_in(path.parent().unwrap_or(path))?;
+    write(file.as_file_mut())?;
+    Ok(file.persist(path)?)
 }

@@ -13,14 +13,11 @@ const QUEUE: usize = 1024;
 /// How long the end of the process waits for the queue to be written.
 const FLUSH: Duration = Duration::from_secs(1);
 
-static QUEUED: OnceLock<SyncSender<Queued>> = OnceLock::new();
+static QUEUED: OnceLock<SyncSender<Job>> = OnceLock::new();
 static DROPPED: AtomicU64 = AtomicU64::new(0);
 
-enum Queued {
-    Bytes(Vec<u8>),
-    /// Answered once everything before it is written.
-    Flush(SyncSender<()>),
-}
+/// What the thread does next.
+type Job = Box<dyn FnOnce(&mut io::Stderr) + Send>;
 
 /// Standard error of this process. Each `write` is a whole line.
 #[derive(Debug, Clone, Copy)]
@@ -31,16 +28,16 @@ impl Stderr {
     pub(crate) fn detach() {
         let (sender, receiver) = sync_channel(QUEUE);
         if QUEUED.set(sender).is_ok() {
-            std::thread::spawn(|| drain(receiver, io::stderr()));
+            std::thread::spawn(|| drain(receiver));
         }
     }
 
     /// Waits until what is queued is written, for a bounded time.
     pub(crate) fn finish() {
         let Some(queue) = QUEUED.get() else { return };
-        let (written, waits) = sync_channel(1);
+        let (written, waits) = sync_channel::<()>(1);
         // a full queue has no reader
-        if queue.try_send(Queued::Flush(written)).is_ok() {
+        if queue.try_send(Box::new(move |_| drop(written))).is_ok() {
             let _ = waits.recv_timeout(FLUSH);
         }
     }
@@ -48,13 +45,14 @@ impl Stderr {
 
 impl Write for Stderr {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match QUEUED.get() {
-            None => return io::stderr().write(bytes),
-            Some(queue) => {
-                if queue.try_send(Queued::Bytes(bytes.to_vec())).is_err() {
-                    DROPPED.fetch_add(1, Ordering::Relaxed);
-                }
-            }
+        let Some(queue) = QUEUED.get() else {
+            return io::stderr().write(bytes);
+        };
+        let line = bytes.to_vec();
+        // nothing is left to report a failure to
+        let job = Box::new(move |to: &mut io::Stderr| to.write_all(&line).unwrap_or_default());
+        if queue.try_send(job).is_err() {
+            DROPPED.fetch_add(1, Ordering::Relaxed);
         }
         Ok(bytes.len())
     }
@@ -64,23 +62,16 @@ impl Write for Stderr {
     }
 }
 
-fn drain(queue: Receiver<Queued>, mut to: impl Write) {
-    for queued in queue {
-        match queued {
-            Queued::Bytes(bytes) => {
-                // nothing is left to report a failure to
-                let _ = to.write_all(&bytes);
-                let dropped = DROPPED.swap(0, Ordering::Relaxed);
-                if dropped > 0 {
-                    let _ = writeln!(
-                        to,
-                        "{dropped} lines were dropped: standard error was not read"
-                    );
-                }
-            }
-            Queued::Flush(written) => {
-                let _ = written.send(());
-            }
+fn drain(queue: Receiver<Job>) {
+    let mut to = io::stderr();
+    for job in queue {
+        job(&mut to);
+        let dropped = DROPPED.swap(0, Ordering::Relaxed);
+        if dropped > 0 {
+            let _ = writeln!(
+                to,
+                "{dropped} lines were dropped: standard error was not read"
+            );
         }
     }
 }

@@ -10,75 +10,47 @@ use crate::config::show_size;
 use crate::output::{self, Tone, colour, paint, took};
 use crate::plain;
 
-/// Rows under headings.
-#[derive(Debug)]
-pub(crate) struct Table {
-    headings: Vec<String>,
-    rows: Vec<Vec<Cell>>,
-}
-
 /// One cell: its text, and its colour on a terminal.
-#[derive(Debug)]
-pub(crate) struct Cell {
-    text: String,
-    style: Style,
+type Cell = (String, Style);
+
+/// Writes a table of JSON objects to standard output. `columns` names members, separated by spaces:
+/// `set`, `client.name`, or `name=client.name` for another heading than the member's name.
+pub(crate) fn print<'a>(columns: &str, rows: impl IntoIterator<Item = &'a Value>) {
+    for line in lines(columns, rows, *output::STDOUT_COLOURED) {
+        output::line(line);
+    }
 }
 
-impl Table {
-    pub(crate) fn new(headings: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        Self {
-            headings: headings.into_iter().map(Into::into).collect(),
-            rows: Vec::new(),
-        }
-    }
-
-    /// Makes a table of JSON objects. `columns` names members, separated by spaces: `set`,
-    /// `client.name`, or `name=client.name` for another heading than the member's name.
-    pub(crate) fn of<'a>(columns: &str, rows: impl IntoIterator<Item = &'a Value>) -> Self {
-        let columns: Vec<_> = columns.split(' ').map(column).collect();
-        let mut table = Self::new(columns.iter().map(|(heading, _)| heading.clone()));
-        for row in rows {
-            let cell = |(_, path): &(String, &str)| {
-                let mut path = path.split('.');
-                let value = path.clone().fold(row, |value, name| &value[name]);
-                Cell::of(path.next_back().unwrap_or_default(), value)
-            };
-            table.row(columns.iter().map(cell).collect());
-        }
-        table
-    }
-
-    pub(crate) fn row(&mut self, cells: Vec<Cell>) {
-        self.rows.push(cells);
-    }
-
-    /// Writes it to standard output.
-    pub(crate) fn print(&self) {
-        for line in self.lines(output::is_coloured()) {
-            output::line(line);
-        }
-    }
-
-    fn lines(&self, coloured: bool) -> Vec<String> {
-        let heading = |text: &String| Cell::styled(text, Style::new().bold());
-        let head: Vec<Cell> = self.headings.iter().map(heading).collect();
-        let all = || std::iter::once(&head).chain(&self.rows);
-        let width = |column: usize| {
-            let cells = all().filter_map(|row| row.get(column));
-            cells.map(|cell| cell.text.chars().count()).max()
+fn lines<'a>(
+    columns: &str,
+    rows: impl IntoIterator<Item = &'a Value>,
+    coloured: bool,
+) -> Vec<String> {
+    let columns: Vec<_> = columns.split(' ').map(column).collect();
+    let heading = |(heading, _): &(String, _)| (heading.clone(), Style::new().bold());
+    let mut cells: Vec<Vec<Cell>> = vec![columns.iter().map(heading).collect()];
+    for row in rows {
+        let cell = |(_, path): &(String, &str)| {
+            let value = path.split('.').fold(row, |value, name| &value[name]);
+            cell(path.rsplit('.').next().unwrap_or_default(), value)
         };
-        let widths: Vec<usize> = (0..head.len()).filter_map(width).collect();
-        let line = |row: &Vec<Cell>| {
-            let mut line = String::new();
-            for (cell, width) in row.iter().zip(&widths) {
-                line.push_str(&paint(&cell.text, cell.style, coloured));
-                let pad = width.saturating_sub(cell.text.chars().count()) + 2;
-                line.extend(std::iter::repeat_n(' ', pad));
-            }
-            line.trim_end().to_owned()
-        };
-        all().map(line).collect()
+        cells.push(columns.iter().map(cell).collect());
     }
+    let width = |column: usize| {
+        let cells = cells.iter().filter_map(|row| row.get(column));
+        cells.map(|(text, _)| text.chars().count()).max()
+    };
+    let widths: Vec<usize> = (0..columns.len()).filter_map(width).collect();
+    let line = |row: &Vec<Cell>| {
+        let mut line = String::new();
+        for ((text, style), width) in row.iter().zip(&widths) {
+            line.push_str(&paint(text, *style, coloured));
+            let pad = width.saturating_sub(text.chars().count()) + 2;
+            line.extend(std::iter::repeat_n(' ', pad));
+        }
+        line.trim_end().to_owned()
+    };
+    cells.iter().map(line).collect()
 }
 
 /// Splits a row of a table in the source, such as `name | text`.
@@ -97,39 +69,25 @@ fn column(column: &str) -> (String, &str) {
     (heading.replace('_', " "), path)
 }
 
-impl Cell {
-    /// A cell with a severity, if it has one.
-    pub(crate) fn toned(text: &str, tone: Option<Tone>) -> Self {
-        Self::styled(text, tone.map_or_else(Style::new, Tone::style))
-    }
-
-    fn styled(text: &str, style: Style) -> Self {
-        let text = plain::line(text);
-        Self { text, style }
-    }
-
-    /// A cell of a member. What is not as it should be stands out, and effects have colours: the
-    /// more harmful, the warmer.
-    fn of(name: &str, value: &Value) -> Self {
-        let text = shown(name, value);
-        let well = ["-", "0", "0.0 %", "no"].contains(&&*text);
-        let style = match (name, &*text) {
-            ("effect", "read_only") => colour(AnsiColor::Green),
-            ("effect", "idempotent") => colour(AnsiColor::Cyan),
-            ("effect", "mutating") => colour(AnsiColor::Yellow),
-            ("effect", "destructive") => colour(AnsiColor::Red),
-            ("state", "healthy" | "closed" | "up" | "listing" | "spare" | "starting")
-            | ("outcome", "answered") => Style::new(),
-            ("state" | "outcome", _) => Tone::Doubtful.style(),
-            (
-                "confirm" | "duplicates" | "error_rate" | "expired" | "refused" | "rescued"
-                | "shed" | "stale",
-                _,
-            ) if !well => Tone::Doubtful.style(),
-            _ => Style::new(),
-        };
-        Self::styled(&text, style)
-    }
+/// Makes a cell of a member. What is not as it should be stands out, and effects have colours: the
+/// more harmful, the warmer.
+fn cell(name: &str, value: &Value) -> Cell {
+    let text = plain::line(&shown(name, value));
+    let doubtful = Tone::Doubtful.style();
+    let style = match (name, &*text) {
+        ("effect", "read_only") => colour(AnsiColor::Green),
+        ("effect", "idempotent") => colour(AnsiColor::Cyan),
+        ("effect", "mutating") => colour(AnsiColor::Yellow),
+        ("effect", "destructive") => colour(AnsiColor::Red),
+        ("outcome", "answered") => Style::new(),
+        ("state", "healthy" | "closed" | "up" | "listing" | "spare" | "starting") => Style::new(),
+        ("outcome" | "state", _) => doubtful,
+        (_, "-" | "0" | "0.0 %" | "no") => Style::new(),
+        ("confirm" | "duplicates" | "error_rate" | "expired", _) => doubtful,
+        ("refused" | "rescued" | "shed" | "stale", _) => doubtful,
+        _ => Style::new(),
+    };
+    (text, style)
 }
 
 /// Shows a member: times, shares and sizes with the unit that the end of their name stands for, of
@@ -183,16 +141,16 @@ mod tests {
             json!({"tool": "a_long_name", "effect": "read_only", "client": {"name": "x"}}),
             json!({"tool": "b", "effect": "destructive"}),
         ];
-        let table = Table::of("tool effect by=client.name", &rows);
+        let columns = "tool effect by=client.name";
         assert_eq!(
-            table.lines(false),
+            lines(columns, &rows, false),
             [
                 "tool         effect       by",
                 "a_long_name  read_only    x",
                 "b            destructive  -"
             ]
         );
-        let coloured = table.lines(true);
+        let coloured = lines(columns, &rows, true);
         assert!(
             coloured[2].contains("\u{1b}[31mdestructive\u{1b}[0m"),
             "{coloured:?}"
@@ -202,7 +160,9 @@ mod tests {
     #[test]
     fn a_member_is_shown_by_its_name_and_type() {
         for (name, value, text) in [
+            ("took_us", json!(250), "250 µs"),
             ("took_ms", json!(1.5), "1.5 ms"),
+            ("served_s", json!(2.0), "2.00 s"),
             ("hit_rate", json!(0.5), "50.0 %"),
             (
                 "bypasses",

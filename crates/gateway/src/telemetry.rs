@@ -2,8 +2,8 @@
 //!
 //! The file overrides the environment, as the specification of OpenTelemetry says.
 
+use callward::core::BaggageFilter;
 use callward::core::redact::Redactor;
-use callward::core::{BaggageFilter, InvalidConfig};
 use callward::telemetry::export::{Exporter, InvalidOtlp, OtlpConfig, share_from_env};
 use callward::telemetry::{Contents, Sampling};
 
@@ -48,13 +48,11 @@ pub(crate) fn otlp(config: &Telemetry) -> Result<Option<OtlpConfig>, InvalidOtlp
 ///
 /// [`AppError`] if a variable of the environment is invalid.
 pub(crate) fn sampling(config: &Telemetry) -> Result<Sampling, AppError> {
-    let share = match config.sampling {
-        Some(share) => Some(share),
-        None => share_from_env()?,
-    };
-    share.map_or(Ok(Sampling::always()), |share| {
-        Sampling::ratio(share).map_err(|fault: InvalidConfig| AppError::Usage(fault.to_string()))
-    })
+    let share = config
+        .sampling
+        .map_or_else(share_from_env, |share| Ok(Some(share)))?;
+    let sampling = share.map_or(Ok(Sampling::always()), Sampling::ratio);
+    sampling.map_err(|fault| AppError::Usage(fault.to_string()))
 }
 
 /// Returns which contents of calls spans record.

@@ -2,19 +2,14 @@
 
 use std::sync::Arc;
 
-use callward::core::resolve::Resolved;
+use callward::core::refine::{Applied, RefinedRule};
+use callward::core::resolve::{Provenance, Resolved};
 use callward::core::{CacheRule, Category, ConfirmRule, Field, Lifetime, RetryRule};
 use callward::registry::Entry;
-use callward::{CallPlan, Effect, LearnedLifetime, Stack, Tool, ToolError};
+use callward::{CallPlan, Candidate, Effect, Explanation, LearnedLifetime, Stack, Tool, ToolError};
 use serde_json::{Map, Value, json};
 
 use crate::config::show_duration;
-
-mod explain;
-mod missing;
-
-pub(crate) use explain::explanation;
-pub(crate) use missing::{advised, missing};
 
 /// Describes why a call failed.
 pub(crate) fn error(error: &ToolError) -> Value {
@@ -146,4 +141,141 @@ fn verdict_source(plan: &CallPlan, resolved: &Resolved) -> String {
         .iter()
         .find_map(|field| resolved.provenance_of(*field));
     decided.map_or_else(|| "default".into(), |entry| entry.source.to_string())
+}
+
+/// Describes an explanation: of a tool as a whole, or of one call of it. The trail has what the
+/// layers would decide.
+pub(crate) fn explanation(explanation: &Explanation) -> Value {
+    let plan = explanation.plan();
+    let (called, resolved) = (&explanation.tool, explanation.resolved());
+    let values = json!(resolved.annotations);
+    let hint = |entry: &Provenance| {
+        with_values(json!({
+            "hint": entry.field.as_str(),
+            "value": values.get(entry.field.as_str()),
+            "source": entry.source.to_string(),
+            "reason": entry.reason.to_string(),
+            "strength": entry.strength,
+        }))
+    };
+    let server = |candidate: &Candidate| {
+        with_values(json!({
+            "server": candidate.server,
+            "weight": candidate.weight,
+            "categories": candidate.categories,
+            "may_take": candidate.may_take(plan),
+            "preferred": candidate.is_preferred(plan),
+            "trouble": candidate.trouble(),
+        }))
+    };
+    let mut view = tool(&explanation.client_name, called, plan, resolved);
+    view["plan"] = json!(plan);
+    view["call"] = explanation
+        .call
+        .as_ref()
+        .map(|_| applied(explanation))
+        .into();
+    view["rules"] = called.refinements.rules().iter().map(rule).collect();
+    view["servers"] = explanation.candidates.iter().map(server).collect();
+    // what the call depends on and invalidates; `null`: all state of the replica set
+    view["reads"] = json!(explanation.reads());
+    view["writes"] = json!(explanation.writes());
+    view["verify_with"] = json!(explanation.verifier().map(ToString::to_string));
+    view["hints"] = resolved.provenance.iter().map(hint).collect();
+    view["warnings"] = json!(resolved.warnings);
+    view["text"] = format!("{explanation}{}", ask_note(plan)).into();
+    view["trail"] = json!(explanation.trail());
+    view
+}
+
+/// Describes which of a tool's plans a call gets.
+fn applied(explanation: &Explanation) -> Value {
+    match explanation.applied() {
+        Applied::Tool => json!({ "plan": "tool" }),
+        // counted from 1
+        Applied::Rule(index) => json!({ "plan": "rule", "rule": index + 1 }),
+        Applied::Strictest(doubt) => {
+            let doubt = explanation.tool.refinements.describe(doubt);
+            json!({ "plan": "strictest", "doubt": doubt })
+        }
+        _ => json!({ "plan": "other" }),
+    }
+}
+
+fn rule(rule: &RefinedRule) -> Value {
+    let (when, hints) = (rule.rule.when().to_string(), rule.rule.hints());
+    json!({ "when": when, "hints": hints, "plan": rule.plan })
+}
+
+/// What a plan that asks for confirmation means today.
+fn ask_note(plan: &CallPlan) -> &'static str {
+    if plan.confirm == ConfirmRule::Ask {
+        "\nThe plan asks for confirmation. This runtime has no approval layer yet: until it has one, \
+         the client is left to ask a person before it calls. The plan is in the `_meta` of the list \
+         of tools, for clients that read it.\n"
+    } else {
+        ""
+    }
+}
+
+/// Describes all that is missing: servers that are down, and then tools that were refused or are
+/// not there, each in the order of the config.
+pub(crate) fn missing(stack: &Stack) -> Vec<Value> {
+    let servers = stack.servers();
+    let down = servers.iter().filter(|server| !server.up).map(|server| {
+        let reason = server.last_error.as_deref();
+        let reason = advised(reason.unwrap_or("it does not answer"));
+        json!({ "server": server.id, "reason": reason })
+    });
+    let catalogue = stack.catalogue();
+    let refused = catalogue.refused().iter().map(|refusal| {
+        json!({ "server": refusal.server, "tool": refusal.tool, "reason": refusal.reason })
+    });
+    down.chain(refused).collect()
+}
+
+/// Adds what to do about the reason that a server is down, if that is known.
+pub(crate) fn advised(reason: &str) -> String {
+    let advice = [
+        (
+            "HTTP 401",
+            "it asks for authorization: give it `headers = { authorization = \"Bearer ...\" }` in a \
+             config file",
+        ),
+        ("HTTP 403", "it refuses these credentials or this host"),
+        (
+            "HTTP 404",
+            "check the path of its URL: many servers are at /mcp",
+        ),
+        (
+            "HTTP 405",
+            "it may have the HTTP+SSE transport of 2024-11-05 only, which is not supported: try its \
+             URL for streamable HTTP, often /mcp",
+        ),
+        (
+            "HTTP 501",
+            "its URL may not be an MCP endpoint: many servers are at /mcp",
+        ),
+    ];
+    match advice.iter().find(|(status, _)| reason.contains(status)) {
+        Some((_, advice)) => format!("{reason}; {advice}"),
+        None => reason.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_gets_advice() {
+        for (status, advice) in [
+            ("401 Unauthorized", "authorization"),
+            ("405 Method", "HTTP+SSE"),
+        ] {
+            let reason = advised(&format!("the server answered HTTP {status}"));
+            assert!(reason.contains(advice), "{reason}");
+        }
+        assert_eq!(advised("no connection"), "no connection");
+    }
 }

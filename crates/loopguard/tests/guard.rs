@@ -97,11 +97,8 @@ async fn after_five_failures_the_guard_answers_and_asks_no_server() {
 async fn other_calls_are_not_held_back() {
     let guard = guard(vec![no()]);
     pass(&guard, 5).await;
-    let other_tool = call(&tool("other").build(), json!({}));
     for call in [
         ask(json!({"n": 2})),
-        other_tool.with_caller(session("1")),
-        ask(json!({})).with_caller(session("2")),
         ask(json!({})).with_caller(Caller::local()),
         ask(json!({})).in_background(Purpose::Refresh),
     ] {
@@ -124,18 +121,14 @@ async fn a_read_is_never_held_back() {
 
 #[tokio::test(start_paused = true)]
 async fn a_write_that_may_have_changed_something_clears_all_sessions() {
-    use Delivery::{Answered, NotSent, Unknown};
+    use Delivery::{NotSent, Unknown};
     // how the call of another tool ends, and whether the failing call is held back then
     let cases = [
         (Some(yes()), false),
-        (Some(error(ErrorKind::Timeout, Unknown)), false),
         (Some(error(ErrorKind::OutcomeUnknown, Unknown)), false),
-        (Some(error(ErrorKind::ServerFault, Answered)), false),
         // it is dropped while it runs
         (None, false),
         (Some(no()), true),
-        (Some(error(ErrorKind::InvalidCall, Answered)), true),
-        (Some(error(ErrorKind::RateLimited, Answered)), true),
         (Some(error(ErrorKind::ConnectFailed, NotSent)), true),
     ];
     let callers = [session("1"), session("2"), Caller::local()];

@@ -15,24 +15,21 @@ use crate::set::Turns;
 /// as good as the others by the rule: servers that are too light for the call, unavailable, or
 /// refused it before are not among them while others are.
 pub struct Candidates<'a> {
-    pub(crate) call: &'a ToolCall,
+    /// The call.
+    pub call: &'a ToolCall,
     /// All servers of the set.
     pub(crate) endpoints: &'a [Endpoint],
     /// Where the candidates are in the set.
     pub(crate) places: Places,
     pub(crate) turns: &'a Turns,
-    pub(crate) is_preview: bool,
+    /// No call is sent: nothing is to be remembered of the choice.
+    pub is_preview: bool,
 }
 
 /// Places of servers in their set, or numbers of candidates.
 pub(crate) type Places = SmallVec<[usize; 16]>;
 
 impl<'a> Candidates<'a> {
-    /// Returns the call.
-    pub fn call(&self) -> &'a ToolCall {
-        self.call
-    }
-
     /// Returns how many there are.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -71,12 +68,6 @@ impl<'a> Candidates<'a> {
         } else {
             counter.fetch_add(1, Ordering::Relaxed)
         }
-    }
-
-    /// Returns `true` if no call is sent: nothing is to be remembered of the choice.
-    #[must_use]
-    pub fn is_preview(&self) -> bool {
-        self.is_preview
     }
 
     /// Returns what is known of a server of the set, candidate or not.

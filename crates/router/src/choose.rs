@@ -28,10 +28,10 @@ pub(crate) struct Routing {
 
 /// The choice of servers for one call, best first. The next one is chosen when it is needed.
 pub(crate) struct Selection<S> {
-    set: Arc<ReplicaSet<S>>,
-    routing: Arc<Routing>,
+    pub(crate) set: Arc<ReplicaSet<S>>,
+    pub(crate) routing: Arc<Routing>,
     /// Places in the set.
-    tried: SmallVec<[usize; 4]>,
+    pub(crate) tried: SmallVec<[usize; 4]>,
     /// Whether an available server was among them.
     tried_available: bool,
     is_preview: bool,
@@ -84,18 +84,6 @@ impl<S> Selection<S> {
             tried_available: self.tried_available,
             is_preview: true,
         }
-    }
-
-    pub(crate) fn set(&self) -> &ReplicaSet<S> {
-        &self.set
-    }
-
-    pub(crate) fn routing(&self) -> &Routing {
-        &self.routing
-    }
-
-    pub(crate) fn tried(&self) -> &[usize] {
-        &self.tried
     }
 
     pub(crate) fn rule<'a>(&'a self, call: &'a ToolCall) -> Rule<'a> {

@@ -25,13 +25,13 @@ pub(crate) fn is_wanted(events: &RouteEvents, call: &ToolCall) -> bool {
 
 /// Records that a server gets the call.
 pub(crate) fn chosen<S>(selection: &Selection<S>, call: &ToolCall, choice: Choice) {
-    let Some(endpoint) = selection.set().endpoints().get(choice.place) else {
+    let Some(endpoint) = selection.set.endpoints().get(choice.place) else {
         return;
     };
     if let Some(chosen) = &call.attempt().chosen {
         chosen.set(endpoint.server().clone());
     }
-    let events = &selection.routing().events;
+    let events = &selection.routing.events;
     if !is_wanted(events, call) {
         if let Some(record) = call.record() {
             let server = endpoint.server().clone();
@@ -48,7 +48,7 @@ pub(crate) fn chosen<S>(selection: &Selection<S>, call: &ToolCall, choice: Choic
 
 /// Records that no server gets the call, and with which error the attempt fails.
 pub(crate) fn failed<S>(selection: &Selection<S>, call: &ToolCall, error: &ToolError) {
-    let events = &selection.routing().events;
+    let events = &selection.routing.events;
     if is_wanted(events, call) {
         send_failed(events, call, decision(selection, call, None), error);
     }
@@ -93,12 +93,12 @@ pub(crate) fn decision<S>(
     call: &ToolCall,
     choice: Option<Choice>,
 ) -> RouteDecision {
-    let set = selection.set();
+    let set = &selection.set;
     let chosen = choice.and_then(|choice| set.endpoints().get(choice.place));
-    let mut decision = RouteDecision::new(call, selection.routing().strategy.name());
+    let mut decision = RouteDecision::new(call, selection.routing.strategy.name());
     decision.servers = set.endpoints().len();
     decision.eligible = selection.heavy_enough(call);
-    let refused = selection.tried().len() - usize::from(chosen.is_some());
+    let refused = selection.tried.len() - usize::from(chosen.is_some());
     decision.refused_before = u32::try_from(refused).unwrap_or(u32::MAX);
     decision.candidates = looked_at(selection, call, choice);
     decision.chosen = chosen.map(|endpoint| endpoint.server().clone());
@@ -120,7 +120,7 @@ fn looked_at<S>(
 ) -> Vec<RouteCandidate> {
     let rule = selection.rule(call);
     let chosen = choice.map(|choice| choice.place);
-    let endpoints = selection.set().endpoints();
+    let endpoints = selection.set.endpoints();
     let others = (0..endpoints.len()).filter(|place| Some(*place) != chosen);
     let places = chosen.into_iter().chain(others);
     let candidate = |place: usize| {
@@ -129,7 +129,7 @@ fn looked_at<S>(
         let unfit = match rule.check(endpoint) {
             Err(reason) => Some(reason.as_str()),
             Ok(()) if Some(place) == chosen => None,
-            Ok(()) if selection.tried().contains(&place) => Some("refused"),
+            Ok(()) if selection.tried.contains(&place) => Some("refused"),
             Ok(()) => failed_before.then_some("failed_before"),
         };
         let (server, weight) = (endpoint.server().clone(), endpoint.weight().get());
@@ -146,9 +146,9 @@ fn looked_at<S>(
 fn why_none<S>(selection: &Selection<S>, call: &ToolCall) -> &'static str {
     if call.attempt().elsewhere_only {
         "no other server for a second attempt"
-    } else if selection.set().endpoints().is_empty() {
+    } else if selection.set.endpoints().is_empty() {
         "no server"
-    } else if selection.tried().is_empty() {
+    } else if selection.tried.is_empty() {
         "no server may take it"
     } else {
         "every server refused"
@@ -177,7 +177,7 @@ pub(crate) fn error<S>(selection: &Selection<S>, call: &ToolCall) -> ToolError {
         return pinned(selection, call, pin);
     }
     let (tool, name) = (call.tool().name(), call.tool().set());
-    let (rule, servers) = (selection.rule(call), selection.set().endpoints());
+    let (rule, servers) = (selection.rule(call), selection.set.endpoints());
     let reasons = servers.iter();
     let reasons = reasons.map(|server| format!("{} {}", server.server(), why(rule, server)));
     no_server(match servers {
@@ -193,13 +193,13 @@ pub(crate) fn error<S>(selection: &Selection<S>, call: &ToolCall) -> ToolError {
 fn pinned<S>(selection: &Selection<S>, call: &ToolCall, pin: &ServerId) -> ToolError {
     let (tool, name) = (call.tool().name(), call.tool().set());
     let pinned = format!("the call of tool \"{tool}\" is pinned to server \"{pin}\", which");
-    if let Some(server) = selection.set().endpoint(pin) {
+    if let Some(server) = selection.set.endpoint(pin) {
         let why = why(selection.rule(call), server);
         return no_server(format!(
             "{pinned} {why}; without the pin the router chooses among the set's servers"
         ));
     }
-    let servers = selection.set().endpoints().iter();
+    let servers = selection.set.endpoints().iter();
     let has = joined(servers.map(|server| server.server().to_string()), ", ");
     let has = if has.is_empty() { "none" } else { &has };
     let message = format!("{pinned} set \"{name}\" does not have: it has {has}");

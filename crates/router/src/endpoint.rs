@@ -25,10 +25,14 @@ pub struct Endpoint {
     pub(crate) added: usize,
     pub(crate) gate: Option<Arc<Gate>>,
     pub(crate) state: Arc<ServerState>,
-    pub(crate) categories: Arc<[Box<str>]>,
-    pub(crate) capabilities: Arc<[Box<str>]>,
-    pub(crate) zone: Option<Arc<str>>,
-    pub(crate) cost_factor: f64,
+    /// Its categories.
+    pub categories: Arc<[Box<str>]>,
+    /// What it can do that others of its set cannot.
+    pub capabilities: Arc<[Box<str>]>,
+    /// Its zone, if one was set.
+    pub zone: Option<Arc<str>>,
+    /// What a call costs here, per unit of the tool's cost.
+    pub cost_factor: f64,
 }
 
 impl Endpoint {
@@ -57,30 +61,6 @@ impl Endpoint {
     #[must_use]
     pub fn weight(&self) -> Weight {
         self.weight
-    }
-
-    /// Returns the categories.
-    #[must_use]
-    pub fn categories(&self) -> &[Box<str>] {
-        &self.categories
-    }
-
-    /// Returns the capabilities.
-    #[must_use]
-    pub fn capabilities(&self) -> &[Box<str>] {
-        &self.capabilities
-    }
-
-    /// Returns the zone, if one was set.
-    #[must_use]
-    pub fn zone(&self) -> Option<&str> {
-        self.zone.as_deref()
-    }
-
-    /// Returns what a call costs here, per unit of the tool's cost.
-    #[must_use]
-    pub fn cost_factor(&self) -> f64 {
-        self.cost_factor
     }
 
     /// Returns how many calls are in flight at this server.
@@ -134,11 +114,7 @@ impl fmt::Debug for Endpoint {
         f.debug_struct("Endpoint")
             .field("server", &self.server)
             .field("weight", &self.weight)
-            .field("categories", &self.categories)
-            .field("capabilities", &self.capabilities)
-            .field("zone", &self.zone)
-            .field("draining", &self.is_draining())
-            .field("in_flight", &self.in_flight())
+            .field("state", &self.state)
             .finish_non_exhaustive()
     }
 }

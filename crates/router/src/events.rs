@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use callward_core::{ErrorKind, ReplicaSetId, RouteDecision, ServerId, ToolName};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
@@ -26,7 +26,6 @@ pub enum RouteEvent {
         #[serde(flatten)]
         decision: Arc<RouteDecision>,
         /// The error of the attempt: `no_eligible_server`, or the last server's refusal.
-        #[serde(serialize_with = "word")]
         error: ErrorKind,
     },
     /// A breaker of a server or of one of its tools changed its state, or the connection did.
@@ -153,14 +152,6 @@ impl RouteListener {
             Err(RecvError::Closed) => None,
         }
     }
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "the shape serde asks for"
-)]
-fn word<S: Serializer>(kind: &ErrorKind, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(kind.as_str())
 }
 
 #[cfg(test)]

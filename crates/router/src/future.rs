@@ -25,7 +25,7 @@ where
     };
     // another server or a record may need the call
     let is_needed =
-        selection.has_more(&call) || decision::is_wanted(&selection.routing().events, &call);
+        selection.has_more(&call) || decision::is_wanted(&selection.routing.events, &call);
     let spare = is_needed.then(|| call.clone());
     Box::pin(async move {
         let (mut begun, mut call) = (first, call);
@@ -37,7 +37,7 @@ where
                 Ok(output) => return Ok(output),
                 Err(error) => error,
             };
-            let asked = selection.set().endpoints().get(place);
+            let asked = selection.set.endpoints().get(place);
             let mut error = match asked {
                 Some(asked) if error.server().is_none() => {
                     error.with_server(asked.server().clone())
@@ -80,8 +80,8 @@ fn begin<S: ToolService>(selection: &mut Selection<S>, call: &ToolCall) -> Optio
     let min_weight = call.plan().route.min_weight.unwrap_or(0);
     loop {
         let choice = selection.next(call)?;
-        let endpoint = selection.set().endpoints().get(choice.place)?;
-        let service = selection.set().service_at(choice.place)?.clone();
+        let endpoint = selection.set.endpoints().get(choice.place)?;
+        let service = selection.set.service_at(choice.place)?.clone();
         let Some(in_flight) = endpoint.state.begin(min_weight) else {
             continue;
         };

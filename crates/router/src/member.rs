@@ -11,7 +11,8 @@ use crate::rule::ExclusionReason;
 /// One server of a replica set, and the service that leads to it.
 #[derive(Clone)]
 pub struct Member<S> {
-    pub(crate) endpoint: Endpoint,
+    /// The router's state for the server.
+    pub endpoint: Endpoint,
     pub(crate) service: S,
 }
 
@@ -85,12 +86,6 @@ impl<S> Member<S> {
     #[must_use]
     pub fn server(&self) -> &ServerId {
         self.endpoint.server()
-    }
-
-    /// Returns the router's state for the server.
-    #[must_use]
-    pub fn endpoint(&self) -> &Endpoint {
-        &self.endpoint
     }
 }
 

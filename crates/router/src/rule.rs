@@ -118,7 +118,7 @@ impl<'a> Rule<'a> {
             return Err(ExclusionReason::PinnedElsewhere);
         }
         if let (Some(cost), Some(budget)) = (self.call.plan().route.cost, self.budget) {
-            let cost = cost * endpoint.cost_factor();
+            let cost = cost * endpoint.cost_factor;
             // NaN fits no budget
             if !matches!(
                 cost.partial_cmp(&budget),

@@ -52,6 +52,7 @@ use crate::{decision, future};
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Clone)]
 pub struct Router<S> {
     pool: Arc<Pool<S>>,
     routing: Arc<Routing>,
@@ -61,17 +62,7 @@ impl<S> Router<S> {
     /// Routes over this pool, by the default strategy.
     #[must_use]
     pub fn new(pool: Arc<Pool<S>>) -> Self {
-        let routing = Arc::new(Routing {
-            strategy: StrategyName::default().strategy(),
-            events: pool.events().clone(),
-            cost_budget: None,
-            min_available: RouterConfig::default().min_available,
-        });
-        Self { pool, routing }
-    }
-
-    fn routing_mut(&mut self) -> &mut Routing {
-        Arc::make_mut(&mut self.routing)
+        Self::of_valid(pool, &RouterConfig::default())
     }
 
     /// Routes over this pool as the settings say. With the strategy affinity, the router's own
@@ -82,32 +73,40 @@ impl<S> Router<S> {
     /// [`InvalidConfig`] names the first invalid setting.
     pub fn with_config(pool: Arc<Pool<S>>, config: &RouterConfig) -> Result<Self, InvalidConfig> {
         config.validate()?;
-        let affinity = Affinity::new(&config.affinity)?;
-        let mut router = Self::new(pool).with_named(config.strategy, affinity);
-        let routing = router.routing_mut();
-        routing.min_available = config.min_available;
-        routing.cost_budget = config.cost_budget;
-        Ok(router)
+        Ok(Self::of_valid(pool, config))
+    }
+
+    fn of_valid(pool: Arc<Pool<S>>, config: &RouterConfig) -> Self {
+        let events = pool.events().clone();
+        let strategy = match config.strategy {
+            StrategyName::Affinity => {
+                Arc::new(Affinity::of(&config.affinity).with_events(events.clone()))
+            }
+            other => other.strategy(),
+        };
+        let routing = Arc::new(Routing {
+            strategy,
+            events,
+            cost_budget: config.cost_budget,
+            min_available: config.min_available,
+        });
+        Self { pool, routing }
     }
 
     /// Sets one of the strategies that come with the router. Default: [`StrategyName::PeakEwma`].
     #[must_use]
-    pub fn with_strategy(self, name: StrategyName) -> Self {
-        self.with_named(name, Affinity::default())
-    }
-
-    fn with_named(self, name: StrategyName, affinity: Affinity) -> Self {
-        let strategy = match name {
-            StrategyName::Affinity => Arc::new(affinity.with_events(self.pool.events().clone())),
-            other => other.strategy(),
+    pub fn with_strategy(self, strategy: StrategyName) -> Self {
+        let config = RouterConfig {
+            strategy,
+            ..RouterConfig::default()
         };
-        self.with_custom_strategy(strategy)
+        Self::of_valid(self.pool, &config)
     }
 
     /// Sets a custom strategy. See [`Strategy`] for how one is made.
     #[must_use]
     pub fn with_custom_strategy(mut self, strategy: Arc<dyn Strategy>) -> Self {
-        self.routing_mut().strategy = strategy;
+        Arc::make_mut(&mut self.routing).strategy = strategy;
         self
     }
 
@@ -222,17 +221,8 @@ impl<S> Router<S> {
         std::iter::from_fn(move || {
             let selection = selection.as_mut()?;
             let choice = selection.next(call)?;
-            selection.set().endpoints().get(choice.place).cloned()
+            selection.set.endpoints().get(choice.place).cloned()
         })
-    }
-}
-
-impl<S> Clone for Router<S> {
-    fn clone(&self) -> Self {
-        Self {
-            pool: self.pool.clone(),
-            routing: self.routing.clone(),
-        }
     }
 }
 

@@ -1,6 +1,5 @@
 //! What is counted for one server, shared by all snapshots of its set.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -12,16 +11,16 @@ use tokio::time::Instant;
 
 use crate::ewma::Estimate;
 use crate::outcome::Outcome;
-use crate::stats::{Tally, Totals};
+use crate::stats::Tally;
 
 /// What is counted for one server, shared by all snapshots that have it, by its id.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ServerState {
     in_flight: AtomicUsize,
     draining: AtomicBool,
-    /// The weight in force, where a call still goes by an earlier snapshot.
+    /// The weight in force since the server is in a set; a call may go by an earlier snapshot.
     weight: AtomicU32,
-    tally: Mutex<Tally>,
+    pub(crate) tally: Mutex<Tally>,
     /// Notified when a draining server has nothing in flight any more.
     idle: Notify,
 }
@@ -74,12 +73,7 @@ impl ServerState {
 
     /// Returns how long calls take and how they fail.
     pub(crate) fn estimate(&self) -> Estimate {
-        self.tally.lock().estimate(Instant::now())
-    }
-
-    /// Returns how all calls ended, and how long the latest answers took.
-    pub(crate) fn recent(&self) -> (Totals, Vec<Option<Duration>>) {
-        self.tally.lock().recent()
+        self.tally.lock().ewma.estimate(Instant::now())
     }
 
     /// Waits until nothing is in flight, or the server gets calls again.
@@ -95,18 +89,6 @@ impl ServerState {
                 return Drained::Idle;
             }
             woken.await;
-        }
-    }
-}
-
-impl Default for ServerState {
-    fn default() -> Self {
-        Self {
-            in_flight: AtomicUsize::new(0),
-            draining: AtomicBool::new(false),
-            weight: AtomicU32::new(Weight::PRIMARY.get()),
-            tally: Mutex::default(),
-            idle: Notify::new(),
         }
     }
 }
@@ -145,7 +127,7 @@ impl Drop for InFlight {
 /// before run to their end, those too that wait for a place or for their turn there.
 ///
 /// Dropping it changes nothing.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Draining(pub(crate) Arc<ServerState>);
 
 /// How a drain ended.
@@ -169,13 +151,5 @@ impl Draining {
     /// that is. Dropping the future leaves the server drained.
     pub async fn finished(&self) -> Drained {
         self.0.drained().await
-    }
-}
-
-impl fmt::Debug for Draining {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Draining")
-            .field("in_flight", &self.in_flight())
-            .finish()
     }
 }

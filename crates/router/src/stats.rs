@@ -7,7 +7,7 @@ use callward_core::{ReplicaSetId, ServerId};
 use tokio::time::Instant;
 
 use crate::endpoint::Endpoint;
-use crate::ewma::{Estimate, PeakEwma};
+use crate::ewma::PeakEwma;
 use crate::outcome::Outcome;
 
 /// The servers of one replica set, in numbers.
@@ -54,9 +54,11 @@ pub struct ServerStats {
 
 impl ServerStats {
     pub(crate) fn of(endpoint: &Endpoint) -> Self {
-        let (totals, recent) = endpoint.state.recent();
-        let faults = recent.iter().filter(|took| took.is_none()).count() as u64;
-        let mut answers: Vec<Duration> = recent.into_iter().flatten().collect();
+        let tally = endpoint.state.tally.lock();
+        let totals = tally.totals;
+        let mut answers: Vec<Duration> = tally.recent.iter().copied().flatten().collect();
+        let faults = (tally.recent.len() - answers.len()) as u64;
+        drop(tally);
         answers.sort_unstable();
         let percentile = |percent: usize| {
             let rank = (answers.len() * percent).div_ceil(100).max(1);
@@ -96,7 +98,7 @@ pub struct Totals {
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     totals: Totals,
-    ewma: PeakEwma,
+    pub(crate) ewma: PeakEwma,
     /// How long the latest answers took; `None` for a fault.
     recent: VecDeque<Option<Duration>>,
 }
@@ -134,15 +136,6 @@ impl Tally {
             self.recent.reserve_exact(RECENT);
         }
         self.recent.push_back(kept);
-    }
-
-    pub(crate) fn estimate(&self, now: Instant) -> Estimate {
-        self.ewma.estimate(now)
-    }
-
-    /// Returns how all calls ended, and how long the latest answers took.
-    pub(crate) fn recent(&self) -> (Totals, Vec<Option<Duration>>) {
-        (self.totals, self.recent.iter().copied().collect())
     }
 }
 

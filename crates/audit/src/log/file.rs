@@ -1,11 +1,14 @@
 //! One log on disk: the active file and the closed ones.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::chain::{Line, Link, Seal};
+use humantime::{format_rfc3339_micros, parse_rfc3339};
+
+use crate::chain::{Line, Link, Seal, no_hash};
 use crate::notes::{FORMAT, Note, VERSION};
 use crate::{AuditConfig, Fsync, time};
 
@@ -24,7 +27,7 @@ pub(crate) struct LogFile {
     /// A write failed in the middle, and the file is still to be truncated to `len`.
     is_torn: bool,
     /// Lines that are not written yet.
-    buffer: Vec<u8>,
+    pub(super) buffer: Vec<u8>,
     is_unsynced: bool,
     /// The folder entry of the file may not be on disk yet.
     is_new: bool,
@@ -55,9 +58,7 @@ impl LogFile {
     pub(crate) fn open(path: &Path, config: &AuditConfig) -> io::Result<Self> {
         let seal = Seal::new(config.key.as_ref());
         std::fs::create_dir_all(folder(path))?;
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(".lock");
-        let lock = lock(Path::new(&beside))?;
+        let lock = lock(&path.with_added_extension("lock"))?;
         let mut end = None;
         if path.exists() {
             let (found, is_torn) = last_of(path, &seal)?;
@@ -76,19 +77,24 @@ impl LogFile {
                 return Err(invalid(&text));
             }
         }
-        let file = private().read(true).append(true).create(true).open(path)?;
+        let file = private().open(path)?;
         if is_new {
             // drops the beginning of a first line
             file.set_len(0)?;
         }
+        // std seeds each state from the system's random source
+        let word = || RandomState::new().hash_one(0_u8);
         let mut log = Self {
             len: file.metadata()?.len(),
             file,
             _lock: lock,
             end: end.unwrap_or_else(|| End {
-                log: random_name(),
+                log: format!("{:016x}{:016x}", word(), word()),
                 number: 0,
-                link: Link::first(),
+                link: Link {
+                    seq: 0,
+                    prev: no_hash(),
+                },
                 began: time::now(),
             }),
             is_torn: false,
@@ -133,12 +139,12 @@ impl LogFile {
     /// Adds a record with these members.
     pub(crate) fn push(&mut self, members: &str, at: SystemTime) {
         let link = &mut self.end.link;
-        link.write(&mut self.buffer, &self.seal, &time::text(at), members);
-    }
-
-    /// Returns the number of buffered bytes.
-    pub(crate) fn waiting(&self) -> usize {
-        self.buffer.len()
+        link.write(
+            &mut self.buffer,
+            &self.seal,
+            &format_rfc3339_micros(at).to_string(),
+            members,
+        );
     }
 
     /// Begins the next file if this one has reached its maximum size or age.
@@ -155,16 +161,15 @@ impl LogFile {
         self.flush()?;
         self.sync()?;
         close(&self.path, self.end.number)?;
-        let mut options = private();
-        self.file = options
-            .read(true)
-            .append(true)
-            .create_new(true)
-            .open(&self.path)?;
+        self.file = private().create_new(true).open(&self.path)?;
         self.len = 0;
         self.is_new = true;
         self.begin();
-        let expired = self.expired()?;
+        // the closed files beyond the configured number
+        let kept = self.config.keep_files.unwrap_or(u64::MAX);
+        let oldest = self.end.number.saturating_sub(kept);
+        let mut expired = all_closed(&self.path)?;
+        expired.retain(|(number, _)| *number < oldest);
         if let Some(oldest) = expired.last().map(|(number, _)| number + 1) {
             // recorded before the deletion: a file missing without a record was taken away
             self.note(&Note::Retention { oldest });
@@ -174,17 +179,6 @@ impl LogFile {
         expired
             .into_iter()
             .try_for_each(|(_, path)| std::fs::remove_file(path))
-    }
-
-    /// Returns the closed files beyond the configured number, oldest first.
-    fn expired(&self) -> io::Result<Vec<(u64, PathBuf)>> {
-        let Some(keep) = self.config.keep_files else {
-            return Ok(Vec::new());
-        };
-        let oldest = self.end.number.saturating_sub(keep);
-        let mut closed = all_closed(&self.path)?;
-        closed.retain(|(number, _)| *number < oldest);
-        Ok(closed)
     }
 
     /// Writes the buffer. On failure it stays in memory.
@@ -224,7 +218,11 @@ impl LogFile {
         if self.is_unsynced && self.config.fsync != Fsync::Never {
             self.file.sync_data()?;
             if std::mem::take(&mut self.is_new) {
-                sync_folder(folder(&self.path));
+                let folder = File::open(folder(&self.path));
+                // some file systems cannot, or need not
+                if let Err(error) = folder.and_then(|folder| folder.sync_all()) {
+                    tracing::debug!(%error, "the folder of the audit log is not synced");
+                }
             }
         }
         self.is_unsynced = false;
@@ -292,7 +290,7 @@ fn first_of(line: Line<'_>, seal: &Seal) -> io::Result<End> {
         log,
         number: file,
         link: line.link(),
-        began: humantime::parse_rfc3339(line.time).unwrap_or_else(|_| time::now()),
+        began: parse_rfc3339(line.time).unwrap_or_else(|_| time::now()),
     })
 }
 
@@ -301,43 +299,24 @@ fn invalid(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, text)
 }
 
-/// Syncs a folder entry. Some file systems cannot, or need not.
-fn sync_folder(folder: &Path) {
-    if let Err(error) = File::open(folder).and_then(|folder| folder.sync_all()) {
-        tracing::debug!(%error, "the folder of the audit log is not synced");
-    }
-}
-
 /// Takes the lock: two writers would break the chain.
 fn lock(path: &Path) -> io::Result<File> {
-    let lock = private()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path)?;
-    match lock.try_lock() {
-        Ok(()) => Ok(lock),
-        Err(std::fs::TryLockError::WouldBlock) => Err(io::Error::new(
+    let lock = private().open(path)?;
+    lock.try_lock().map_err(|error| match error {
+        TryLockError::Error(error) => error,
+        TryLockError::WouldBlock => io::Error::new(
             io::ErrorKind::ResourceBusy,
             "another process writes this log; give each process its own path",
-        )),
-        Err(std::fs::TryLockError::Error(error)) => Err(error),
-    }
+        ),
+    })?;
+    Ok(lock)
 }
 
-/// Returns options with which a new file is readable by its owner only.
+/// Returns options to append to a file; a new one is readable by its owner only.
 fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
+    options.read(true).append(true).create(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options
-}
-
-/// Returns a random name of 32 digits.
-fn random_name() -> String {
-    use std::hash::{BuildHasher, RandomState};
-
-    // std seeds each state from the system's random source
-    let word = || RandomState::new().hash_one(0_u8);
-    format!("{:016x}{:016x}", word(), word())
 }

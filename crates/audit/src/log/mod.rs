@@ -2,42 +2,41 @@
 
 mod file;
 mod paths;
-mod unwritten;
 mod writer;
 
-use std::fmt;
+use std::collections::VecDeque;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::Duration;
 
-use callward_core::{
-    AuditLevel, AuditRule, Caller, Delivery, ErrorKind, Inbound, InvalidConfig, ToolError,
-};
+use callward_core::{AuditLevel, AuditRule, Caller, Delivery, ErrorKind, Inbound, ToolError};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::Instant;
 
-use crate::event::{Event, MAX_NAME, RefusedCall};
-use crate::{AuditConfig, OnFailure, OnFull, time};
+use crate::chain::Seal;
+use crate::event::{Event, Recorder};
+use crate::{AuditConfig, Fsync, OnFailure, OnFull, time};
 
 pub(crate) use self::paths::{all_closed, before_extension, number_in};
 
 use self::file::LogFile;
-use self::unwritten::{Bound, Unwritten};
-use self::writer::{Logs, Message, Writer};
+use self::writer::{Message, Writer};
 
 /// A log with its own writer thread. Clones share it.
 ///
 /// Call [`close`](Self::close) before the process ends: it writes the queued records.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct AuditLog(Arc<Shared>);
 
+#[derive(Debug)]
 struct Shared {
-    to_writer: Mutex<Option<Sender<Message>>>,
+    /// The channel of records, and one that is closed when the writer has ended.
+    to_writer: Mutex<Option<(Sender<Message>, oneshot::Receiver<()>)>>,
     permits: Arc<Semaphore>,
-    bound: Bound,
-    config: AuditConfig,
+    recorder: Arc<Recorder>,
     state: Arc<Mutex<State>>,
 }
 
@@ -45,7 +44,9 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     stats: AuditStats,
-    unwritten: Unwritten,
+    /// When each unwritten record was queued, the oldest first. A record is written once the system
+    /// has it: from then on it outlives the process. Each holds a permit, which bounds their number.
+    unwritten: VecDeque<Instant>,
     /// Suppressed refusals that the log does not state yet.
     unstated: u64,
     /// Why a file cannot be written.
@@ -72,23 +73,6 @@ pub struct AuditStats {
     pub is_failing: bool,
 }
 
-/// Why a log cannot be opened.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// A setting is invalid.
-    #[error("the settings of the audit log are invalid")]
-    Config(#[from] InvalidConfig),
-    /// A file cannot be read or written.
-    #[error("the audit log {} cannot be written", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
-    },
-}
-
 impl AuditLog {
     /// The maximum number of recorded refusals of unknown tools per second: any client can cause
     /// them at any rate. The log states how many more there were.
@@ -98,44 +82,69 @@ impl AuditLog {
     ///
     /// # Errors
     ///
-    /// [`OpenError`] if a setting is invalid, or a file cannot be written, is locked by another
-    /// process, or has another key.
-    pub fn open(config: &AuditConfig) -> Result<Self, OpenError> {
-        config.validate()?;
-        let fault = |path: &Path| {
-            let path = path.to_owned();
-            move |source| OpenError::Io { path, source }
+    /// If a setting is invalid, or a file cannot be written, is locked by another process, or has
+    /// another key.
+    pub fn open(config: &AuditConfig) -> io::Result<Self> {
+        config.validate().map_err(|fault| {
+            io::Error::other(format!(
+                "the settings of the audit log are invalid: {fault}"
+            ))
+        })?;
+        let open = |path: &Path| {
+            LogFile::open(path, config).map_err(|error| {
+                let text = format!(
+                    "the audit log {} cannot be written: {error}",
+                    path.display()
+                );
+                io::Error::new(error.kind(), text)
+            })
         };
-        let open = |path: &Path| LogFile::open(path, config).map_err(fault(path));
         let (path, separate) = (&config.path, &config.open_world_path);
-        let logs = Logs {
-            main: open(path)?,
-            open_world: (separate != path).then(|| open(separate)).transpose()?,
-        };
-        Self::start(config, logs).map_err(fault(path))
+        let main = open(path)?;
+        let open_world = (separate != path).then(|| open(separate)).transpose()?;
+        Self::start(config, main, open_world)
     }
 
     /// Starts the writer thread.
-    fn start(config: &AuditConfig, logs: Logs) -> io::Result<Self> {
-        let (log, messages) = Self::queue(config);
-        let writer = Writer::new(logs, config, log.0.state.clone());
+    fn start(config: &AuditConfig, main: LogFile, open_world: Option<LogFile>) -> io::Result<Self> {
+        let (log, messages, writes) = Self::queue(config);
+        let writer = Writer {
+            main,
+            open_world,
+            recorder: log.0.recorder.clone(),
+            state: log.0.state.clone(),
+            records: 0,
+            permits: Vec::new(),
+            done: Vec::new(),
+            sync_at: None,
+            rotate_at: None,
+            lost: 0,
+        };
         std::thread::Builder::new()
             .name("audit".into())
-            .spawn(move || writer.run(&messages))?;
+            .spawn(move || {
+                // dropped after the files: who waits for it may open the log at once
+                let _writes = writes;
+                writer.run(&messages);
+            })?;
         Ok(log)
     }
 
     /// Creates a log without its writer thread.
-    fn queue(config: &AuditConfig) -> (Self, Receiver<Message>) {
+    fn queue(config: &AuditConfig) -> (Self, Receiver<Message>, oneshot::Sender<()>) {
         let (to_writer, messages) = mpsc::channel();
+        let (writes, ended) = oneshot::channel();
+        let all = usize::try_from(config.queue).unwrap_or(usize::MAX);
         let log = Self(Arc::new(Shared {
-            to_writer: Mutex::new(Some(to_writer)),
-            permits: Arc::new(Semaphore::new(config.queue.min(Semaphore::MAX_PERMITS))),
-            bound: Bound::of(config),
-            config: config.clone(),
+            to_writer: Mutex::new(Some((to_writer, ended))),
+            permits: Arc::new(Semaphore::new(all.min(Semaphore::MAX_PERMITS))),
+            recorder: Arc::new(Recorder {
+                seal: Seal::new(config.key.as_ref()),
+                config: config.clone(),
+            }),
             state: Arc::default(),
         }));
-        (log, messages)
+        (log, messages, writes)
     }
 
     /// Records the refusal of a call that names an unknown tool or cannot be parsed.
@@ -152,15 +161,8 @@ impl AuditLog {
         if !self.0.state.lock().admits_refusal() {
             return;
         }
-        // one character more than a record shows, so that it marks the cut
-        let tool = tool.chars().take(MAX_NAME + 1).collect();
-        let event = Event::Refused(Box::new(RefusedCall {
-            at: time::now(),
-            tool,
-            caller: caller.cloned(),
-            inbound: inbound.cloned(),
-            error: error.clone(),
-        }));
+        let members = self.0.recorder.refused(tool, caller, inbound, error);
+        let event = Event::Refused(time::now(), members);
         drop(self.send(event, self.try_permits(1)));
     }
 
@@ -173,54 +175,52 @@ impl AuditLog {
     /// Returns the path of the log, and that of the log of open-world calls.
     #[must_use]
     pub fn paths(&self) -> [&Path; 2] {
-        [&self.0.config.path, &self.0.config.open_world_path]
+        let config = self.config();
+        [&config.path, &config.open_world_path]
     }
 
-    /// Waits until all queued records are written, and synced if syncing is configured.
-    pub async fn flush(&self) {
-        let (done, written) = oneshot::channel();
-        self.post(Message::Flush(done));
-        // a writer that ended has written all it could
-        let _ = written.await;
+    fn config(&self) -> &AuditConfig {
+        &self.0.recorder.config
     }
 
     /// Writes the queued records and the closing record, and ends the writer. Later calls behave as
     /// if the log could not be written.
     pub async fn close(&self) {
-        let (done, closed) = oneshot::channel();
-        self.post(Message::End(done));
-        self.0.to_writer.lock().take();
+        let writer = self.0.to_writer.lock().take();
         self.0.permits.close();
-        let _ = closed.await;
+        if let Some((to_writer, ended)) = writer {
+            drop(to_writer);
+            let _ = ended.await;
+        }
     }
 
     /// Returns `true` if calls wait for a permit before they are sent.
     pub(crate) fn blocks(&self) -> bool {
-        self.0.config.on_full == OnFull::Block
+        self.config().on_full == OnFull::Block
     }
 
     /// Takes permits if they are available.
     pub(crate) fn try_permits(&self, count: u32) -> Option<OwnedSemaphorePermit> {
         let permits = self.0.permits.clone();
-        permits.try_acquire_many_owned(self.up_to_all(count)).ok()
+        permits
+            .try_acquire_many_owned(count.min(self.config().queue))
+            .ok()
     }
 
     /// Waits for permits; `None` if the log is closed.
     pub(crate) async fn permits(&self, count: u32) -> Option<OwnedSemaphorePermit> {
         let permits = self.0.permits.clone();
-        permits.acquire_many_owned(self.up_to_all(count)).await.ok()
-    }
-
-    fn up_to_all(&self, permits: u32) -> u32 {
-        // the settings are valid
-        permits.min(u32::try_from(self.0.config.queue).unwrap_or(u32::MAX))
+        permits
+            .acquire_many_owned(count.min(self.config().queue))
+            .await
+            .ok()
     }
 
     /// Checks whether a call may be sent although its record may not be written.
     pub(crate) fn admit(&self, rule: AuditRule) -> Result<(), ToolError> {
         let mut state = self.0.state.lock();
         let is_needed =
-            self.0.config.on_failure == OnFailure::FailClosed && rule.level == AuditLevel::Full;
+            self.config().on_failure == OnFailure::FailClosed && rule.level == AuditLevel::Full;
         if !is_needed || !state.stats.is_failing {
             return Ok(());
         }
@@ -242,39 +242,46 @@ impl AuditLog {
         let to_writer = self.0.to_writer.lock();
         // held until the record is counted: the writer may be faster
         let mut state = self.0.state.lock();
-        let waits = permit.is_some() && state.unwritten.reaches(self.0.bound);
+        let waits = permit.is_some() && state.bound_is_reached(self.config());
         let (done, written) = waits.then(oneshot::channel).unzip();
         let sent = permit
             .zip(to_writer.as_ref())
-            .is_some_and(|(permit, to_writer)| {
-                let message = Message::Event(event, permit, done);
-                to_writer.send(message).is_ok()
-            });
+            .is_some_and(|(permit, (to_writer, _))| to_writer.send((event, permit, done)).is_ok());
         match sent {
-            true => state.unwritten.add(),
+            true => state.unwritten.push_back(Instant::now()),
             false => state.stats.dropped += 1,
         }
         written
     }
-
-    fn post(&self, message: Message) {
-        if let Some(to_writer) = &*self.0.to_writer.lock() {
-            // without a writer the message is dropped, which ends the wait for it
-            let _ = to_writer.send(message);
-        }
-    }
-
-    /// The error of a call that waited for a permit until its deadline.
-    pub(crate) fn queue_full() -> ToolError {
-        ToolError::new(
-            ErrorKind::DeadlineExceeded,
-            Delivery::NotSent,
-            "the call needs an audit record, and the queue of the log was full until the deadline",
-        )
-    }
 }
 
+/// A killed process loses at most this many records of answered calls.
+const MAX_RECORDS: usize = 1000;
+/// It loses at most those of a second: a record that is queued behind one of this age is written
+/// well before, even if it is long or the machine is busy.
+const MAX_AGE: Duration = Duration::from_millis(250);
+
 impl State {
+    /// Returns `true` if so many records are unwritten, or one for so long, that an answer waits.
+    fn bound_is_reached(&self, config: &AuditConfig) -> bool {
+        let longest = match (config.fsync, config.on_full) {
+            // every answer waits
+            (Fsync::EveryRecord, _) => return true,
+            // no answer waits
+            (_, OnFull::Drop) => return false,
+            (Fsync::Interval(time), OnFull::Block) => time.min(MAX_AGE),
+            (Fsync::Never, OnFull::Block) => MAX_AGE,
+        };
+        let oldest = self.unwritten.front().map(Instant::elapsed);
+        self.unwritten.len() >= MAX_RECORDS || oldest.is_some_and(|age| age >= longest)
+    }
+
+    /// Removes the oldest records, which are written.
+    fn written(&mut self, records: usize) {
+        let written = records.min(self.unwritten.len());
+        self.unwritten.drain(..written);
+    }
+
     fn admits_refusal(&mut self) -> bool {
         let now = Instant::now();
         let (since, records) = self.refusals.get_or_insert((now, 0));
@@ -286,15 +293,6 @@ impl State {
         self.stats.suppressed += u64::from(!admits);
         self.unstated += u64::from(!admits);
         admits
-    }
-}
-
-impl fmt::Debug for AuditLog {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AuditLog")
-            .field("paths", &self.paths())
-            .field("stats", &self.stats())
-            .finish_non_exhaustive()
     }
 }
 

@@ -91,9 +91,13 @@ mod tests {
     }
 
     #[test]
-    fn a_log_without_an_extension_has_closed_files() {
-        let seventh = closed(Path::new("/tmp/audit"), 7);
-        assert_eq!(seventh, Path::new("/tmp/audit.000007"));
-        assert_eq!(number_in(&seventh), Some(7));
+    fn names_are_made_beside_that_of_the_active_file() {
+        for (active, seventh) in [
+            ("/log/a.b.jsonl", "/log/a.b.000007.jsonl"),
+            ("audit", "audit.000007"),
+        ] {
+            assert_eq!(closed(Path::new(active), 7), Path::new(seventh));
+            assert_eq!(number_in(Path::new(seventh)), Some(7));
+        }
     }
 }

@@ -11,53 +11,16 @@ use tokio::time::Instant;
 
 use crate::event::{Event, Recorder};
 use crate::notes::Note;
-use crate::{AuditConfig, Fsync, time};
+use crate::{Fsync, time};
 
 use super::State;
 use super::file::LogFile;
 
-/// A message to the writer.
-#[derive(Debug)]
-pub(super) enum Message {
-    /// An event, its permit, which is held until the record is written, and what is notified when
-    /// it is written, or synced with [`Fsync::EveryRecord`].
-    Event(Event, OwnedSemaphorePermit, Option<Done>),
-    Flush(Done),
-    End(Done),
-}
+/// An event, its permit, which is held until the record is written, and what is notified when it is
+/// written, or synced with [`Fsync::EveryRecord`].
+pub(super) type Message = (Event, OwnedSemaphorePermit, Option<Done>);
 
 pub(super) type Done = oneshot::Sender<()>;
-
-/// The open files.
-#[derive(Debug)]
-pub(super) struct Logs {
-    pub(super) main: LogFile,
-    /// The file for open-world calls, if separate.
-    pub(super) open_world: Option<LogFile>,
-}
-
-impl Logs {
-    fn of(&mut self, event: &Event) -> &mut LogFile {
-        match (event, &mut self.open_world) {
-            (Event::Call(called), Some(separate)) if called.rule().open_world => separate,
-            _ => &mut self.main,
-        }
-    }
-
-    /// Does this to each file, even if it fails for one.
-    fn each(&mut self, act: fn(&mut LogFile) -> io::Result<()>) -> io::Result<()> {
-        let results = [
-            act(&mut self.main),
-            self.open_world.as_mut().map_or(Ok(()), act),
-        ];
-        results.into_iter().collect()
-    }
-
-    fn waiting(&self) -> usize {
-        let separate = self.open_world.as_ref().map_or(0, LogFile::waiting);
-        self.main.waiting() + separate
-    }
-}
 
 /// The size of one write in bytes.
 const MAX_WRITE: usize = 1 << 20;
@@ -69,38 +32,24 @@ const IDLE: Duration = Duration::from_secs(3600);
 const RETRY: Duration = Duration::from_secs(1);
 
 pub(super) struct Writer {
-    logs: Logs,
-    recorder: Recorder,
-    fsync: Fsync,
-    state: Arc<Mutex<State>>,
+    pub(super) main: LogFile,
+    /// The file for open-world calls, if separate.
+    pub(super) open_world: Option<LogFile>,
+    pub(super) recorder: Arc<Recorder>,
+    pub(super) state: Arc<Mutex<State>>,
     /// How many records are written together next, and what is held and notified for them.
-    records: u64,
-    permits: Vec<OwnedSemaphorePermit>,
-    done: Vec<Done>,
+    pub(super) records: u64,
+    pub(super) permits: Vec<OwnedSemaphorePermit>,
+    pub(super) done: Vec<Done>,
     /// When the next sync is due.
-    sync_at: Option<Instant>,
+    pub(super) sync_at: Option<Instant>,
     /// When a failed rotation is retried.
-    rotate_at: Option<Instant>,
+    pub(super) rotate_at: Option<Instant>,
     /// Dropped records that the log does not state yet.
-    lost: u64,
+    pub(super) lost: u64,
 }
 
 impl Writer {
-    pub(super) fn new(logs: Logs, config: &AuditConfig, state: Arc<Mutex<State>>) -> Self {
-        Self {
-            logs,
-            recorder: Recorder::new(config),
-            fsync: config.fsync,
-            state,
-            records: 0,
-            permits: Vec::new(),
-            done: Vec::new(),
-            sync_at: None,
-            rotate_at: None,
-            lost: 0,
-        }
-    }
-
     /// Writes records until the log is closed or dropped.
     pub(super) fn run(mut self, messages: &Receiver<Message>) {
         loop {
@@ -109,50 +58,51 @@ impl Writer {
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return self.close(),
             };
-            while let Some(message) = next {
-                match message {
-                    Message::Event(event, permit, done) => {
-                        self.permits.push(permit);
-                        self.add(&event, done);
-                    }
-                    Message::Flush(done) => {
-                        self.write();
-                        self.sync();
-                        // the receiver may be dropped
-                        let _ = done.send(());
-                    }
-                    Message::End(done) => {
-                        self.close();
-                        // the receiver may reopen the log at once
-                        drop(self);
-                        let _ = done.send(());
-                        return;
-                    }
-                }
-                let is_full = self.logs.waiting() >= MAX_WRITE;
+            while let Some((event, permit, done)) = next {
+                self.permits.push(permit);
+                self.add(event, done);
+                let is_full = self.waiting() >= MAX_WRITE;
                 next = (!is_full).then(|| messages.try_recv().ok()).flatten();
             }
             self.write();
             let is_due = self.sync_at.is_some_and(|at| at <= Instant::now());
-            if self.fsync == Fsync::EveryRecord || is_due {
+            if self.recorder.config.fsync == Fsync::EveryRecord || is_due {
                 self.sync();
             }
         }
+    }
+
+    /// Does this to each file, even if it fails for one.
+    fn each(&mut self, act: fn(&mut LogFile) -> io::Result<()>) -> io::Result<()> {
+        let separate = self.open_world.as_mut().map_or(Ok(()), act);
+        act(&mut self.main).and(separate)
+    }
+
+    fn waiting(&self) -> usize {
+        let files = [&self.main].into_iter().chain(&self.open_world);
+        files.map(|file| file.buffer.len()).sum()
     }
 
     fn is_failing(&self) -> bool {
         self.state.lock().stats.is_failing
     }
 
-    fn add(&mut self, event: &Event, done: Option<Done>) {
-        if self.is_failing() && self.logs.waiting() >= MAX_BUFFERED {
+    fn add(&mut self, event: Event, done: Option<Done>) {
+        if self.is_failing() && self.waiting() >= MAX_BUFFERED {
             self.lost += 1;
             self.state.lock().stats.failed += 1;
             return;
         }
         self.note_suppressed();
-        let members = self.recorder.members(event);
-        let log = self.logs.of(event);
+        let (at, open_world, members) = match event {
+            Event::Call(called) => {
+                let members = self.recorder.called(&called);
+                (called.at, called.call.plan().audit.open_world, members)
+            }
+            Event::Refused(at, members) => (at, false, members),
+        };
+        let separate = self.open_world.as_mut().filter(|_| open_world);
+        let log = separate.unwrap_or(&mut self.main);
         if self.rotate_at.is_none_or(|at| at <= Instant::now()) {
             let rotated = log.rotate_if_due(time::now());
             // on failure the current file stays in use
@@ -161,7 +111,7 @@ impl Writer {
                 Instant::now().checked_add(RETRY)
             });
         }
-        log.push(&members, event.at());
+        log.push(&members, at);
         self.records += 1;
         self.done.extend(done);
     }
@@ -169,51 +119,46 @@ impl Writer {
     fn note_suppressed(&mut self) {
         let records = std::mem::take(&mut self.state.lock().unstated);
         if records > 0 {
-            self.logs.main.note(&Note::Suppressed { records });
+            self.main.note(&Note::Suppressed { records });
         }
     }
 
     /// Writes the buffers. On failure they stay in memory, and no answer waits for them.
     fn write(&mut self) {
-        if self.logs.waiting() == 0 && !self.is_failing() {
+        if self.waiting() == 0 && !self.is_failing() {
             return;
         }
-        match self.logs.each(LogFile::flush) {
+        match self.each(LogFile::flush) {
             Ok(()) => {
                 self.state.lock().stats.written += std::mem::take(&mut self.records);
                 if self.sync_at.is_none() {
-                    let after = match self.fsync {
+                    let after = match self.recorder.config.fsync {
                         Fsync::Interval(time) => time,
                         Fsync::EveryRecord | Fsync::Never => RETRY,
                     };
                     self.sync_at = Instant::now().checked_add(after);
                 }
-                if self.is_failing() {
-                    self.recovers();
+                if std::mem::take(&mut self.state.lock().stats.is_failing) {
+                    tracing::info!("the audit log can be written again");
+                    let records = std::mem::take(&mut self.lost);
+                    if records > 0 {
+                        self.main.note(&Note::Lost { records });
+                        self.write();
+                    }
                 }
             }
             Err(error) => self.fails(&error),
         }
         // released on failure too, or all calls would stop
-        self.state.lock().unwritten.written(self.permits.len());
+        self.state.lock().written(self.permits.len());
         self.permits.clear();
-        if self.fsync != Fsync::EveryRecord || self.is_failing() {
+        if self.recorder.config.fsync != Fsync::EveryRecord || self.is_failing() {
             self.done.clear();
         }
     }
 
-    fn recovers(&mut self) {
-        self.state.lock().stats.is_failing = false;
-        tracing::info!("the audit log can be written again");
-        let records = std::mem::take(&mut self.lost);
-        if records > 0 {
-            self.logs.main.note(&Note::Lost { records });
-            self.write();
-        }
-    }
-
     fn sync(&mut self) {
-        self.sync_at = match self.logs.each(LogFile::sync) {
+        self.sync_at = match self.each(LogFile::sync) {
             Ok(()) => None,
             Err(error) => {
                 self.fails(&error);
@@ -235,7 +180,7 @@ impl Writer {
     fn close(&mut self) {
         self.note_suppressed();
         self.write();
-        if let Err(error) = self.logs.each(LogFile::close) {
+        if let Err(error) = self.each(LogFile::close) {
             self.fails(&error);
             self.state.lock().stats.failed += self.records;
             tracing::error!(records = self.records, %error, "audit records are lost");

@@ -1,6 +1,5 @@
 //! Rotation.
 
-use callward_audit::AuditLog;
 use serde_json::json;
 
 use crate::bed::{Bed, pay};
@@ -20,15 +19,4 @@ async fn expired_files_are_deleted_and_the_log_states_it() {
     // one file more is missing than the log states
     std::fs::remove_file(&files[0]).unwrap();
     assert!(!bed.verified(None).is_whole());
-}
-
-#[tokio::test]
-async fn a_second_process_cannot_open_the_log() {
-    let bed = Bed::new();
-    let log = bed.open();
-    let error = AuditLog::open(&bed.config()).unwrap_err();
-    let source = std::error::Error::source(&error).unwrap().to_string();
-    assert!(source.contains("another process"), "{source}");
-    log.close().await;
-    drop(bed.open());
 }

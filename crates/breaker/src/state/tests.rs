@@ -98,7 +98,7 @@ impl Bench {
                 ("+event", _) => self.now += EVENT,
                 ("force", _) => self.state.force(Some(after == "open")),
                 ("release", _) => self.state.force(None),
-                ("reset", _) => self.state.reset(),
+                ("reset", _) => self.state.close(),
                 ("lost", _) => self.state.is_lost = true,
                 (_, ("+", secs)) => self.wait(secs.parse().unwrap()),
                 (_, ("=", state)) => assert_eq!(self.state.state().as_str(), state),
@@ -303,7 +303,7 @@ proptest! {
                         flying.push((ticket, bench.now, probe));
                     }
                 }
-                Step::Reset => bench.state.reset(),
+                Step::Reset => bench.state.close(),
                 Step::Settle(which, verdict, fault) if !flying.is_empty() => {
                     let (ticket, ..) = flying.swap_remove(which % flying.len());
                     bench.settle(ticket, verdict, fault);

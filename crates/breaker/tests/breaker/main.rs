@@ -3,4 +3,3 @@
 mod bed;
 mod layer;
 mod set;
-mod shares;

@@ -43,21 +43,18 @@ impl Evidences {
     /// The file is made at the first [`save`](Self::save) if there is none; its directory has to
     /// exist.
     ///
-    /// Returns `None` if another process has locked it: keep evidence in memory then. A file that
-    /// is damaged or of another version is renamed to `….set-aside`, with a warning.
+    /// A file that is damaged or of another version is renamed to `….set-aside`, with a warning.
     ///
     /// # Errors
     ///
-    /// If the file or its lock cannot be opened, read or renamed.
-    pub(crate) fn open(path: &Path, odds: f64, wall: Duration) -> io::Result<Option<Self>> {
-        let Some(file) = StateFile::lock(path)? else {
-            return Ok(None);
-        };
+    /// If the file or its lock cannot be opened, read or renamed, or if another process holds it.
+    pub(crate) fn open(path: &Path, odds: f64, wall: Duration) -> io::Result<Self> {
+        let file = StateFile::lock(path)?;
         let Some(snapshot) = file.read()? else {
             let evidences = Self::with_secret(odds, random_secret(), Some(file));
             // its secret is kept, too
             evidences.common.changed.store(true, Ordering::Relaxed);
-            return Ok(Some(evidences));
+            return Ok(evidences);
         };
         let evidences = Self::with_secret(odds, snapshot.secret, Some(file));
         // a clock that was set back reduces no age
@@ -68,7 +65,7 @@ impl Evidences {
             let tool = ToolEvidence::restored(common, saved, factor, now);
             evidences.restore(&subject, tool);
         }
-        Ok(Some(evidences))
+        Ok(evidences)
     }
 
     /// Writes all evidence to its file if anything was observed since the last time. Returns
@@ -92,7 +89,7 @@ impl Evidences {
         let saved_ms = u64::try_from(wall.as_millis()).unwrap_or(u64::MAX);
         let snapshot = Snapshot {
             format: FORMAT.to_owned(),
-            secret: self.secret(),
+            secret: self.secret,
             saved_ms,
             tools: tools.collect(),
         };
@@ -107,8 +104,8 @@ impl Evidences {
 }
 
 impl StateFile {
-    /// Takes the lock, in a file beside it; `None` if another process has it.
-    fn lock(path: &Path) -> io::Result<Option<Self>> {
+    /// Takes the lock, in a file beside it.
+    fn lock(path: &Path) -> io::Result<Self> {
         let lock_path = path.with_added_extension("lock");
         for path in [path, &lock_path] {
             // opening a pipe would wait for its other end
@@ -121,11 +118,11 @@ impl StateFile {
         let mut options = private();
         let lock = options.create(true).truncate(false).open(lock_path)?;
         match lock.try_lock() {
-            Ok(()) => Ok(Some(Self {
+            Ok(()) => Ok(Self {
                 path: path.to_owned(),
                 lock: Mutex::new(lock),
-            })),
-            Err(TryLockError::WouldBlock) => Ok(None),
+            }),
+            Err(TryLockError::WouldBlock) => Err(io::Error::other("another process holds it")),
             Err(TryLockError::Error(error)) => Err(error),
         }
     }

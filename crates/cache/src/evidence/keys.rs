@@ -19,12 +19,12 @@ const MIN_KEYS_OF_ONE: usize = 16;
 /// are more than half. A key dropped takes its part of the tool's evidence along.
 #[derive(Debug)]
 pub(crate) struct Keys {
-    map: HashMap<u128, KeyEvidence>,
+    pub(crate) map: HashMap<u128, KeyEvidence>,
     /// How many keys stand alone.
-    alone: usize,
+    pub(crate) alone: usize,
     /// How many keys that stood alone were dropped. With one or more, a new key stands alone, as it
     /// may be one of them.
-    forgotten: u64,
+    pub(crate) forgotten: u64,
     /// Counts uses.
     turn: u64,
     /// The keys of all tools.
@@ -42,34 +42,12 @@ impl Keys {
         }
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.map.len()
-    }
-
-    /// Returns how many keys stand alone.
-    pub(crate) fn alone(&self) -> usize {
-        self.alone
-    }
-
-    /// Returns how many keys that stood alone were dropped.
-    pub(crate) fn forgotten(&self) -> u64 {
-        self.forgotten
-    }
-
     /// Returns `true` if the tool's evidence does not count for this key: it differed once, or it
     /// may have.
     pub(crate) fn stands_alone(&self, key: u128) -> bool {
         self.map
             .get(&key)
             .map_or(self.forgotten > 0, |known| known.alone)
-    }
-
-    pub(crate) fn get(&self, key: u128) -> Option<&KeyEvidence> {
-        self.map.get(&key)
-    }
-
-    pub(crate) fn get_mut(&mut self, key: u128) -> Option<&mut KeyEvidence> {
-        self.map.get_mut(&key)
     }
 
     /// Finds the key or makes it, dropping others from it and from `tallies` where there are too
@@ -125,7 +103,9 @@ impl Keys {
         forgotten: u64,
         keys: Vec<(u128, KeyEvidence)>,
     ) {
-        Bucket::all().for_each(|bucket| tallies.set_equal(bucket, 0.0));
+        for tally in &mut tallies.of {
+            tally.equal = 0.0;
+        }
         let left_out = keys.len().saturating_sub(MAX_KEYS_OF_ONE);
         let lost = keys.iter().take(left_out).filter(|(_, known)| known.alone);
         self.forgotten = forgotten.saturating_add(lost.count() as u64);
@@ -136,10 +116,10 @@ impl Keys {
                 continue;
             }
             for bucket in Bucket::all() {
-                let part = &mut known.contributed[bucket.number()];
-                let most = test.most_of_one_key().min(known.tallies.of(bucket).equal);
+                let part = &mut known.contributed[bucket.0];
+                let most = test.most_of_one_key().min(known.tallies.of[bucket.0].equal);
                 *part = part.min(most).max(0.0);
-                tallies.set_equal(bucket, tallies.of(bucket).equal + *part);
+                tallies.of[bucket.0].equal += *part;
             }
             self.alone += usize::from(known.alone);
             self.total.fetch_add(1, Ordering::Relaxed);
@@ -174,7 +154,7 @@ impl Keys {
         };
         self.total.fetch_sub(1, Ordering::Relaxed);
         for bucket in Bucket::all() {
-            tallies.remove_equal(bucket, known.contributed[bucket.number()]);
+            tallies.of[bucket.0].remove_equal(known.contributed[bucket.0]);
         }
         if known.alone {
             self.alone -= 1;
@@ -193,28 +173,26 @@ impl Drop for Keys {
 mod tests {
     use super::*;
 
-    fn keys(total: &Arc<AtomicUsize>) -> Keys {
-        Keys::new(total.clone())
-    }
-
     #[test]
     fn the_least_recently_used_keys_are_dropped_with_what_they_contributed() {
         let (test, mut tallies) = (Test::new(0.01), BucketTallies::default());
-        let total = Arc::default();
-        let mut keys = keys(&total);
+        let total = Arc::<AtomicUsize>::default();
+        let mut keys = Keys::new(total.clone());
         let bucket = Bucket::all().next().unwrap();
         for key in 0..MAX_KEYS_OF_ONE as u128 {
             keys.enter(&test, &mut tallies, key).contributed[0] = 1.0;
             tallies.add_equal(&test, bucket, 1.0, 0);
         }
         keys.enter(&test, &mut tallies, 0);
-        assert!(tallies.is_granted(bucket));
+        assert!(tallies.granted[bucket.0]);
         keys.enter(&test, &mut tallies, 1 << 70);
         let left = MAX_KEYS_OF_ONE - MAX_KEYS_OF_ONE / 16;
-        assert_eq!(keys.len(), left + 1);
-        assert_eq!(tallies.of(bucket).equal, left as f64);
-        assert!(keys.get(0).is_some() && keys.get(1).is_none() && keys.get(257).is_some());
-        assert_eq!(total.load(Ordering::Relaxed), keys.len());
+        assert_eq!(keys.map.len(), left + 1);
+        assert_eq!(tallies.of[bucket.0].equal, left as f64);
+        assert!(
+            keys.map.contains_key(&0) && !keys.map.contains_key(&1) && keys.map.contains_key(&257)
+        );
+        assert_eq!(total.load(Ordering::Relaxed), keys.map.len());
         drop(keys);
         assert_eq!(total.load(Ordering::Relaxed), 0);
     }
@@ -222,7 +200,7 @@ mod tests {
     #[test]
     fn a_dropped_key_that_differed_does_not_gain_the_trust_of_its_tool() {
         let (test, mut tallies) = (Test::new(0.01), BucketTallies::default());
-        let mut keys = keys(&Arc::default());
+        let mut keys = Keys::new(Arc::default());
         let half = MAX_KEYS_OF_ONE as u128 / 2;
         for key in 0..half {
             keys.enter(&test, &mut tallies, key);
@@ -233,26 +211,25 @@ mod tests {
             keys.enter(&test, &mut tallies, key);
         }
         assert!((0..half).all(|key| keys.stands_alone(key)));
-        assert!(!keys.stands_alone(20_000) && keys.forgotten() == 0);
+        assert!(!keys.stands_alone(20_000) && keys.forgotten == 0);
         for key in 30_000..32_000 {
             keys.enter(&test, &mut tallies, key);
             keys.set_alone(key);
         }
-        assert!(keys.forgotten() > 0 && keys.get(0).is_none());
+        assert!(keys.forgotten > 0 && !keys.map.contains_key(&0));
         assert!(keys.stands_alone(0) && keys.stands_alone(40_000));
         assert!(keys.enter(&test, &mut tallies, 0).alone);
-        assert!(keys.len() <= MAX_KEYS_OF_ONE);
+        assert!(keys.map.len() <= MAX_KEYS_OF_ONE);
     }
 
     #[test]
     fn all_tools_together_have_a_bounded_number_of_keys() {
         let (test, mut tallies) = (Test::new(0.01), BucketTallies::default());
-        let total = Arc::new(AtomicUsize::new(MAX_KEYS));
-        let mut keys = keys(&total);
+        let mut keys = Keys::new(Arc::new(AtomicUsize::new(MAX_KEYS)));
         for key in 0..100 {
             keys.enter(&test, &mut tallies, key);
         }
-        assert_eq!(keys.len(), MIN_KEYS_OF_ONE);
-        assert!(keys.get(99).is_some() && keys.get(83).is_none());
+        assert_eq!(keys.map.len(), MIN_KEYS_OF_ONE);
+        assert!(keys.map.contains_key(&99) && !keys.map.contains_key(&83));
     }
 }

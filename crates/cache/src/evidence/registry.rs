@@ -12,13 +12,13 @@ use tokio::time::Instant;
 
 use super::estimator::Test;
 use super::file::StateFile;
-use super::tool::{Common, ToolEvidence};
+use super::tool::{Common, SavedEvidence, ToolEvidence};
 
 /// The pairs of tool and partition that are remembered.
 pub(crate) const MAX_SUBJECTS: usize = 4_096;
 
 /// What evidence is about: one definition of a tool, in one partition of the cache.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Subject {
     pub(crate) set: ReplicaSetId,
     pub(crate) tool: ToolName,
@@ -31,7 +31,8 @@ pub(crate) struct Subject {
 #[derive(Debug)]
 pub(crate) struct Evidences {
     pub(super) common: Arc<Common>,
-    secret: (u64, u64),
+    /// The secret for the hashes of keys and partitions, so that they mean the same after a restart.
+    pub(crate) secret: (u64, u64),
     tools: Mutex<Tools>,
     /// `None` if it is in memory only.
     pub(super) file: Option<StateFile>,
@@ -39,14 +40,13 @@ pub(crate) struct Evidences {
 
 #[derive(Debug, Default)]
 struct Tools {
-    map: HashMap<(ReplicaSetId, ToolName, u128), Slot>,
+    map: HashMap<Subject, Slot>,
     /// Counts uses.
     turn: u64,
 }
 
 #[derive(Debug)]
 struct Slot {
-    subject: Subject,
     evidence: Arc<ToolEvidence>,
     used: u64,
 }
@@ -71,16 +71,11 @@ impl Evidences {
         }
     }
 
-    /// Returns the secret for the hashes of keys and partitions, so that they mean the same after a
-    /// restart.
-    pub(crate) fn secret(&self) -> (u64, u64) {
-        self.secret
-    }
-
     /// Returns the evidence about a subject, new if there is none. Evidence about another
     /// definition of the tool is removed.
     pub(crate) fn of(&self, subject: &Subject) -> Arc<ToolEvidence> {
-        let new = || ToolEvidence::new(self.common.clone(), Instant::now());
+        let (common, saved) = (&self.common, SavedEvidence::default);
+        let new = || ToolEvidence::restored(common.clone(), saved(), 1.0, Instant::now());
         self.tools.lock().enter(subject, new)
     }
 
@@ -92,10 +87,12 @@ impl Evidences {
     /// Returns all subjects with their evidence, the most recently used last.
     pub(crate) fn all(&self) -> Vec<(Subject, Arc<ToolEvidence>)> {
         let tools = self.tools.lock();
-        let mut all: Vec<&Slot> = tools.map.values().collect();
-        all.sort_unstable_by_key(|slot| slot.used);
-        let both = |slot: &Slot| (slot.subject.clone(), slot.evidence.clone());
-        all.into_iter().map(both).collect()
+        let mut all: Vec<_> = tools.map.iter().collect();
+        all.sort_unstable_by_key(|(_, slot)| slot.used);
+        let both = all
+            .into_iter()
+            .map(|(subject, slot)| (subject.clone(), slot.evidence.clone()));
+        both.collect()
     }
 }
 
@@ -112,27 +109,24 @@ impl Tools {
         new: impl FnOnce() -> ToolEvidence,
     ) -> Arc<ToolEvidence> {
         self.turn += 1;
-        let key = (subject.set.clone(), subject.tool.clone(), subject.partition);
-        let known = self.map.get_mut(&key);
-        if let Some(slot) = known.filter(|slot| slot.subject == *subject) {
+        if let Some(slot) = self.map.get_mut(subject) {
             slot.used = self.turn;
             return slot.evidence.clone();
         }
-        self.map.retain(|(set, tool, _), slot| {
-            let is_same_tool = *set == subject.set && *tool == subject.tool;
-            !is_same_tool || slot.subject.definition == subject.definition
+        self.map.retain(|known, _| {
+            let is_same_tool = known.set == subject.set && known.tool == subject.tool;
+            !is_same_tool || known.definition == subject.definition
         });
         if self.map.len() >= MAX_SUBJECTS {
             let oldest = self.map.values().map(|slot| slot.used).min();
             self.map.retain(|_, slot| Some(slot.used) != oldest);
         }
+        let evidence = Arc::new(new());
         let slot = Slot {
-            subject: subject.clone(),
-            evidence: Arc::new(new()),
+            evidence: evidence.clone(),
             used: self.turn,
         };
-        let evidence = slot.evidence.clone();
-        self.map.insert(key, slot);
+        self.map.insert(subject.clone(), slot);
         evidence
     }
 }

@@ -46,15 +46,6 @@ fn observe_equal(tool: &ToolEvidence, keys: u128, edges: &[u32], mut now: Instan
 }
 
 #[test]
-fn without_evidence_nothing_is_allowed() {
-    let (tool, now) = (tool(0.01), Instant::now());
-    assert_eq!(tool.allowed(), Duration::ZERO);
-    assert_eq!(tool.allowed_for(1, now), Duration::ZERO);
-    assert!(!tool.stands_alone(1));
-    assert!(tool.verifies(1, Duration::ZERO, 0.999, now));
-}
-
-#[test]
 fn ten_keys_make_evidence_for_their_tool_and_nine_never_do() {
     let mut at = Instant::now();
     let (few, many) = (tool(0.01), tool(0.01));

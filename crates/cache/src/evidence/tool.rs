@@ -66,10 +66,6 @@ pub(crate) struct SavedEvidence {
 }
 
 impl ToolEvidence {
-    pub(crate) fn new(common: Arc<Common>, now: Instant) -> Self {
-        Self::restored(common, SavedEvidence::default(), 1.0, now)
-    }
-
     /// Takes saved evidence, and multiplies all weights by `factor`, for the time since.
     pub(crate) fn restored(
         common: Arc<Common>,
@@ -105,7 +101,11 @@ impl ToolEvidence {
     /// only if it stands alone.
     pub(crate) fn allowed_for(&self, key: u128, now: Instant) -> Duration {
         let inner = self.aged(now);
-        let own = inner.keys.get(key).map(|known| known.tallies.lifetime());
+        let own = inner
+            .keys
+            .map
+            .get(&key)
+            .map(|known| known.tallies.lifetime());
         let own = own.unwrap_or_default();
         if inner.keys.stands_alone(key) {
             own
@@ -125,13 +125,13 @@ impl ToolEvidence {
         let hits = if age <= inner.tallies.lifetime() && !inner.keys.stands_alone(key) {
             &mut inner.hits
         } else {
-            let own = inner.keys.get_mut(key);
+            let own = inner.keys.map.get_mut(&key);
             match own.filter(|known| age <= known.tallies.lifetime()) {
                 Some(known) => &mut known.hits,
                 None => return true,
             }
         };
-        let hits = &mut hits[bucket.number()];
+        let hits = &mut hits[bucket.0];
         *hits = hits.saturating_add(1);
         is_verified(*hits, draw)
     }
@@ -152,7 +152,7 @@ impl ToolEvidence {
         };
         let (test, at) = (&self.common.test, self.clock(now));
         let mut inner = self.aged(now);
-        let counts = &mut inner.counts[bucket.number()];
+        let counts = &mut inner.counts[bucket.0];
         counts.repeats = counts.repeats.saturating_add(1);
         if equal {
             inner.add_equal(test, key, session, bucket, at);
@@ -166,27 +166,27 @@ impl ToolEvidence {
     pub(crate) fn status(&self) -> EvidenceStatus {
         let inner = self.aged(Instant::now());
         let buckets = Bucket::all().map(|bucket| {
-            let number = bucket.number();
-            let (tally, counts) = (inner.tallies.of(bucket), inner.counts[number]);
+            let number = bucket.0;
+            let (tally, counts) = (inner.tallies.of[bucket.0], inner.counts[number]);
             BucketStatus {
                 up_to_s: EDGES[number],
                 repeats: counts.repeats,
                 different: counts.different,
                 equal_weight: tally.equal,
                 different_weight: tally.different,
-                passes: inner.tallies.is_granted(bucket),
+                passes: inner.tallies.granted[bucket.0],
             }
         });
-        let needed = self.common.test.fewest();
+        let needed = self.common.test.fewest;
         let sum = |of: fn(&Counts) -> u64| inner.counts.iter().map(of).fold(0, u64::saturating_add);
         EvidenceStatus {
             allowed: inner.tallies.lifetime(),
             repeats: sum(|counts| counts.repeats),
             different: sum(|counts| counts.different),
             needed: needed.is_finite().then_some(needed),
-            keys: inner.keys.len(),
-            keys_alone: inner.keys.alone(),
-            keys_forgotten: inner.keys.forgotten(),
+            keys: inner.keys.map.len(),
+            keys_alone: inner.keys.alone,
+            keys_forgotten: inner.keys.forgotten,
             buckets: buckets.collect(),
         }
     }
@@ -201,7 +201,7 @@ impl ToolEvidence {
         SavedEvidence {
             tallies: inner.tallies.clone(),
             counts: inner.counts,
-            forgotten: inner.keys.forgotten(),
+            forgotten: inner.keys.forgotten,
             keys,
         }
     }
@@ -241,7 +241,7 @@ impl ToolEvidence {
 impl Inner {
     fn add_equal(&mut self, test: &Test, key: u128, session: u64, bucket: Bucket, at: u64) {
         let known = self.keys.enter(test, &mut self.tallies, key);
-        let number = bucket.number();
+        let number = bucket.0;
         let due = Credit {
             to_key: known.tallies.is_due(bucket, at),
             to_tool: !known.alone && self.tallies.is_due(bucket, at),
@@ -266,12 +266,12 @@ impl Inner {
     /// key's first one. It counts once for each visit, but always where the bucket was allowed.
     fn add_different(&mut self, test: &Test, key: u128, session: u64, bucket: Bucket, at: u64) {
         let known = self.keys.enter(test, &mut self.tallies, key);
-        let number = bucket.number();
+        let number = bucket.0;
         let before = known.note_different(session, bucket, at);
         if before.equal.to_key {
-            known.tallies.remove_equal(bucket, 1.0);
+            known.tallies.of[bucket.0].remove_equal(1.0);
         }
-        if !before.different || known.tallies.is_granted(bucket) {
+        if !before.different || known.tallies.granted[bucket.0] {
             known.tallies.add_different(bucket);
         }
         if known.alone {
@@ -280,7 +280,7 @@ impl Inner {
         if before.equal.to_tool {
             let taken_back = known.contributed[number].min(1.0);
             known.contributed[number] -= taken_back;
-            self.tallies.remove_equal(bucket, taken_back);
+            self.tallies.of[bucket.0].remove_equal(taken_back);
         }
         self.tallies.add_different(bucket);
         self.keys.set_alone(key);

@@ -5,7 +5,6 @@ use std::time::Duration;
 use callward_core::{Freshness, ToolOutput};
 
 use super::Gate;
-use crate::key::Identity;
 use crate::reason::RefusalReason;
 use crate::route::Lookup;
 use crate::shared::{Shared, unshareable};
@@ -19,17 +18,6 @@ pub(crate) struct Expiry {
     pub(crate) stale: Duration,
     /// Whether the server stated it.
     pub(crate) stated: bool,
-}
-
-impl Expiry {
-    /// Limits it to a window, beyond which the answer is not served at all.
-    pub(crate) fn within(self, window: Duration) -> Self {
-        Self {
-            ttl: self.ttl.min(window),
-            stale: Duration::ZERO,
-            ..self
-        }
-    }
 }
 
 impl Shared {
@@ -53,21 +41,11 @@ impl Shared {
         // what is not kept at all may still be shared with the followers of its flight
         let shortest = planned.max(Duration::from_nanos(1));
         let ttl = said.lifetime(shortest, identity.is_shared());
-        let revalidate = self.revalidation_window(&said, identity);
+        let stale = (self.config.stale_while_revalidate).max(self.config.stale_if_error);
         Ok(Expiry {
             ttl: ttl.ok_or(RefusalReason::NoStore)?.min(planned),
-            stale: revalidate.max(self.error_window(&said, identity)),
+            stale: said.stale_window(stale, identity.is_shared()),
             stated: said.max_age.is_some(),
         })
-    }
-
-    /// Returns how long after its lifetime an answer may be served while a new one is fetched.
-    pub(super) fn revalidation_window(&self, said: &Freshness, identity: &Identity) -> Duration {
-        said.stale_window(self.config.stale_while_revalidate, identity.is_shared())
-    }
-
-    /// Returns how long after its lifetime an answer may be served in place of a failure.
-    pub(super) fn error_window(&self, said: &Freshness, identity: &Identity) -> Duration {
-        said.stale_window(self.config.stale_if_error, identity.is_shared())
     }
 }

@@ -12,9 +12,9 @@ use callward_core::{Learned, Lifetime, OutputStatus, ToolCall};
 use tokio::time::Instant;
 
 use crate::evidence::{Subject, ToolEvidence};
-use crate::executions::{Execution, Overtaken};
+use crate::executions::Execution;
 use crate::key::{EntryKind, Identity};
-use crate::shared::{Received, Shared};
+use crate::shared::{Look, Received, Shared};
 use crate::store::Entry;
 use crate::tools::Record;
 
@@ -37,15 +37,6 @@ pub(crate) struct Evidence {
     /// The call in the evidence, whatever the epochs.
     key: u128,
     session: u64,
-}
-
-/// Why a stored result does not answer a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NotServed {
-    /// The call is executed to verify the result.
-    Verify,
-    /// Neither evidence nor the burst window allow its age.
-    TooOld,
 }
 
 /// Why a stored result answers a call.
@@ -93,10 +84,8 @@ impl Gate {
     /// Returns how long after its dispatch others may join a call in flight; `None` for as long as
     /// it runs.
     pub(crate) fn joins_within(&self, shared: &Shared) -> Option<Duration> {
-        match self {
-            Self::Fixed { .. } => None,
-            Self::Learned(_) | Self::Burst { .. } => Some(shared.config.burst),
-        }
+        let is_fixed = matches!(self, Self::Fixed { .. });
+        (!is_fixed).then_some(shared.config.burst)
     }
 
     /// Notes that the session receives the answer of another call. Returns `true` if the answer is
@@ -129,21 +118,22 @@ impl Gate {
         &self,
         shared: &Shared,
         key: u128,
-        entry: &Entry,
+        entry: Arc<Entry>,
         now: Instant,
-    ) -> Result<(), NotServed> {
-        let basis = self.basis(shared, key, entry, now);
-        let basis = basis.ok_or(NotServed::TooOld)?;
+    ) -> Look {
+        let Some(basis) = self.basis(shared, key, &entry, now) else {
+            return Look::Ended(entry);
+        };
         if let (Self::Learned(evidence), Basis::Evidence) = (self, &basis)
             && evidence.verifies(entry.age(now), now)
         {
-            return Err(NotServed::Verify);
+            return Look::Verify;
         }
         let is_new = self.note_received(shared, key);
         match basis {
             // of two concurrent calls of a session, one receives it
-            Basis::Burst if !is_new => Err(NotServed::TooOld),
-            _ => Ok(()),
+            Basis::Burst if !is_new => Look::Ended(entry),
+            _ => Look::Hit(entry),
         }
     }
 
@@ -159,13 +149,13 @@ impl Gate {
         let in_burst = |session| {
             let last = shared.executions.last(key);
             let is_new =
-                |last: &Execution| last.dispatched == entry.made() && last.is_new_to(session);
+                |last: &Execution| last.dispatched == entry.made && last.is_new_to(session);
             age <= shared.config.burst && last.is_some_and(|last| is_new(&last))
         };
         match self {
             Self::Fixed { .. } => Some(Basis::Lifetime),
             // where the server's statement may be longer than what evidence allows
-            Self::Learned(evidence) if entry.is_stated() && evidence.rule.extends => {
+            Self::Learned(evidence) if entry.expiry.stated && evidence.rule.extends => {
                 Some(Basis::Lifetime)
             }
             Self::Learned(evidence) if evidence.allows(age, now) => Some(Basis::Evidence),
@@ -205,11 +195,12 @@ impl Gate {
         // what is never kept need not be compared, and the digest of a large answer takes long
         let is_compared = !output.is_error() && !shared.is_too_large(output);
         let digest = is_compared.then(|| output.answer_digest()).flatten();
+        let last = shared.executions.last(key);
+        if last.as_ref().is_some_and(|last| last.dispatched > sent) {
+            return false;
+        }
         let execution = Execution::new(sent, digest, session);
-        let last = match shared.executions.put(key, execution) {
-            Ok(last) => last,
-            Err(Overtaken) => return false,
-        };
+        shared.executions.put(key, execution);
         let last = last.and_then(|last| Some((last.dispatched, last.digest?)));
         if let (Some(evidence), Some((dispatched, last))) = (evidence, last) {
             let equal = digest == Some(last);

@@ -198,6 +198,39 @@ pub(super) fn named<'a>(
     templates.iter().map(of).collect()
 }
 
+impl ToolScopes {
+    /// Returns what the result of a read depends on; `None` without a rule: everything of the
+    /// tool's replica set.
+    ///
+    /// Of a call these are templates that would name just its state, with the values of arguments
+    /// as they are compared: `@shop/order:7`, or `@shop` for everything of the set. Without a call
+    /// they are those of the rule.
+    #[must_use]
+    pub fn read_by(&self, call: Option<&ToolCall>) -> Option<Vec<String>> {
+        Some(shown(self.reads.as_deref()?, call))
+    }
+
+    /// Returns what a write may change, as [`read_by`](Self::read_by) does.
+    #[must_use]
+    pub fn written_by(&self, call: Option<&ToolCall>) -> Option<Vec<String>> {
+        Some(shown(self.writes.as_deref()?, call))
+    }
+}
+
+fn shown(templates: &[ScopeTemplate], call: Option<&ToolCall>) -> Vec<String> {
+    let Some(call) = call else {
+        return templates.iter().map(ToString::to_string).collect();
+    };
+    let mut shown = Vec::new();
+    for (set, names) in named(templates, call.tool().set(), call) {
+        match names {
+            None => shown.push(format!("@{set}")),
+            Some(names) => shown.extend(names.iter().map(|name| format!("@{set}/{name}"))),
+        }
+    }
+    shown
+}
+
 /// Returns the arguments as a tree; `null`, in which nothing is found, if they are not JSON or if
 /// two servers may read them differently: two members of one name, or of one name but for letter
 /// case.
@@ -260,5 +293,36 @@ impl Names {
             names = longer;
         }
         Some(names)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use callward_testkit::{call, tool};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn read(template: &str, arguments: Value) -> Vec<String> {
+        let scopes = ToolScopes::reading([template, "@billing"]).unwrap();
+        let call = call(&tool("get").set("shop").read_only().build(), arguments);
+        assert_eq!(scopes.written_by(Some(&call)), None);
+        let templates = scopes.read_by(None).unwrap();
+        assert_eq!(templates, [template, "@billing"]);
+        scopes.read_by(Some(&call)).unwrap()
+    }
+
+    #[test]
+    fn arguments_name_the_scopes_of_a_call_or_else_everything() {
+        let (seven, all) = (["@shop/order:7", "@billing"], ["@shop", "@billing"]);
+        assert_eq!(read("order:{id}", json!({"id": " 7.0"})), seven);
+        assert_eq!(read("order:{/a/id}", json!({"a": {"id": 7}})), seven);
+        assert_eq!(read("order:{a/id}", json!({"a/id": 7})), seven);
+        let two = read("order:{id}", json!({"id": [7, 8]}));
+        assert_eq!(two, ["@shop/order:7", "@shop/order:8", "@billing"]);
+        for arguments in [json!({}), json!({"id": 7, "ID": 8}), json!({"id": [[7]]})] {
+            assert_eq!(read("order:{id}", arguments), all);
+        }
+        assert_eq!(read("*", json!({"id": 7})), all);
     }
 }

@@ -8,30 +8,12 @@ use crate::reason::BypassReason;
 /// The epochs of a scope set, in its order.
 pub(crate) type Epochs = SmallVec<[u64; 4]>;
 
-/// Why a scope has no epoch now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WriteConflict {
-    /// A write is in flight.
-    Writing,
-    /// A write that has ended may still land.
-    Settling,
-}
-
-impl From<WriteConflict> for BypassReason {
-    fn from(conflict: WriteConflict) -> Self {
-        match conflict {
-            WriteConflict::Writing => Self::Writing,
-            WriteConflict::Settling => Self::Settling,
-        }
-    }
-}
-
 /// Returns the epochs of all these scopes at a moment at which none was being written.
 ///
 /// # Errors
 ///
-/// [`WriteConflict`] if there was no such moment.
-pub(crate) fn epochs(scopes: &ScopeSet, now: Moment) -> Result<Epochs, WriteConflict> {
+/// Why not, if there was no such moment.
+pub(crate) fn epochs(scopes: &ScopeSet, now: Moment) -> Result<Epochs, BypassReason> {
     let epochs: Epochs = scopes.iter().map(|scope| scope.epoch()).collect();
     if let Some(conflict) = scopes.iter().find_map(|scope| scope.conflict(now)) {
         return Err(conflict);
@@ -39,7 +21,7 @@ pub(crate) fn epochs(scopes: &ScopeSet, now: Moment) -> Result<Epochs, WriteConf
     if are_current(scopes, &epochs) {
         Ok(epochs)
     } else {
-        Err(WriteConflict::Writing)
+        Err(BypassReason::Writing)
     }
 }
 

@@ -86,20 +86,6 @@ mod tests {
     }
 
     #[test]
-    fn only_scalars_and_flat_lists_name_a_scope() {
-        for value in [
-            json!(null),
-            json!({}),
-            json!([]),
-            json!([[1]]),
-            json!([null]),
-        ] {
-            assert_eq!(at(&value), None, "{value}");
-        }
-        assert_eq!(at(&json!([1, "B"])).unwrap().to_vec(), ["1", "b"]);
-    }
-
-    #[test]
     fn all_values_are_found_at_any_depth_up_to_a_limit() {
         let found = all(&json!({"a": [1, {"b": "X"}], "c": null, "d": "x"})).unwrap();
         assert_eq!(found, ["1", "x"]);

@@ -27,26 +27,18 @@ pub enum StateGroup {
 
 /// One group of replica sets that share state; a set with its own state is its only member.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Group {
-    pub(super) state: StateGroup,
-    pub(super) own: Option<ReplicaSetId>,
-}
-
-impl Group {
-    pub(super) fn new(state: &StateGroup, set: &ReplicaSetId) -> Self {
-        Self {
-            state: state.clone(),
-            own: (*state == StateGroup::Own).then(|| set.clone()),
-        }
-    }
+pub(crate) enum Group {
+    Shared,
+    Own(ReplicaSetId),
+    Named(Arc<str>),
 }
 
 impl fmt::Display for Group {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.state, &self.own) {
-            (StateGroup::Named(name), _) => write!(f, "the state `{name}`"),
-            (_, Some(set)) => write!(f, "the state of `{set}`"),
-            _ => f.write_str("the shared state"),
+        match self {
+            Self::Shared => f.write_str("the shared state"),
+            Self::Own(set) => write!(f, "the state of `{set}`"),
+            Self::Named(name) => write!(f, "the state `{name}`"),
         }
     }
 }

@@ -28,18 +28,18 @@ mod access;
 mod epochs;
 mod fold;
 mod group;
-mod named;
 mod rules;
 mod table;
 mod write;
 
 pub(crate) use access::{ScopeSet, StateAccess};
-pub(crate) use epochs::{Epochs, WriteConflict, are_current, are_doubtful, epochs};
+pub(crate) use epochs::{Epochs, are_current, are_doubtful, epochs};
 pub use group::StateGroup;
 pub use rules::{ScopeRules, ScopeTemplate, ToolScopes};
 pub(crate) use table::Scopes;
 pub(crate) use write::WriteGuard;
 
+use crate::reason::BypassReason;
 use crate::sync::{AtomicU64, Ordering};
 
 /// A moment, in nanoseconds of the cache's own clock; see [`Scopes::at`].
@@ -84,11 +84,11 @@ impl Scope {
     }
 
     /// Returns why nothing may be read from the cache now, if so.
-    fn conflict(&self, now: Moment) -> Option<WriteConflict> {
+    fn conflict(&self, now: Moment) -> Option<BypassReason> {
         if self.writing.load(Ordering::SeqCst) != 0 {
-            Some(WriteConflict::Writing)
+            Some(BypassReason::Writing)
         } else if now.is_before(self.settled.load(Ordering::SeqCst)) {
-            Some(WriteConflict::Settling)
+            Some(BypassReason::Settling)
         } else {
             None
         }

@@ -51,12 +51,6 @@ impl ScopeRules {
         self
     }
 
-    /// Returns which replica sets share state with this one.
-    #[must_use]
-    pub fn state(&self, set: &ReplicaSetId) -> &StateGroup {
-        self.states.get(set).unwrap_or(&StateGroup::Shared)
-    }
-
     /// Returns each replica set with a state group, in no order.
     pub fn states(&self) -> impl Iterator<Item = (&ReplicaSetId, &StateGroup)> {
         self.states.iter()
@@ -64,17 +58,22 @@ impl ScopeRules {
 
     /// Returns the group of a set.
     pub(crate) fn group(&self, set: &ReplicaSetId) -> Group {
-        Group::new(self.state(set), set)
+        match self.states.get(set) {
+            None | Some(StateGroup::Shared) => Group::Shared,
+            Some(StateGroup::Own) => Group::Own(set.clone()),
+            Some(StateGroup::Named(name)) => Group::Named(name.clone()),
+        }
     }
 
     /// Returns `true` if any set is in the group, of those for which `keep` returns `true`.
     pub(crate) fn uses(&self, group: &Group, keep: impl Fn(&ReplicaSetId) -> bool) -> bool {
-        match (&group.state, &group.own) {
-            (StateGroup::Shared, _) => true,
-            (_, Some(set)) => keep(set),
-            _ => self
-                .states()
-                .any(|(set, _)| keep(set) && self.group(set) == *group),
+        match group {
+            Group::Shared => true,
+            Group::Own(set) => keep(set),
+            Group::Named(_) => {
+                let mut sets = self.states.keys();
+                sets.any(|set| keep(set) && self.group(set) == *group)
+            }
         }
     }
 
@@ -99,12 +98,6 @@ impl ScopeRules {
             .iter()
             .map(|((set, tool), scopes)| (set, tool, scopes))
     }
-
-    /// Returns `true` if there is no rule for any tool or set.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.tools.is_empty() && self.states.is_empty()
-    }
 }
 
 /// Which state one tool reads and writes.
@@ -126,7 +119,7 @@ impl ToolScopes {
     /// Returns the replica sets that templates name.
     pub(super) fn sets(&self) -> impl Iterator<Item = &ReplicaSetId> {
         let templates = [&self.reads, &self.writes].into_iter().flatten().flatten();
-        templates.filter_map(ScopeTemplate::set)
+        templates.filter_map(|template| template.set.as_ref())
     }
 
     /// Makes a rule for a read.
@@ -178,18 +171,12 @@ fn templates<'a>(
 /// there, is `null`, an object, or one of more than sixteen, the call counts for everything of the
 /// group. Sets of one group share scopes: `order:7` is one piece of state whichever set names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ScopeTemplate {
-    pub(super) set: Option<ReplicaSetId>,
+    /// The replica set that it names with `@`; `None` stands for the tool's own.
+    pub set: Option<ReplicaSetId>,
     pub(super) names: Names,
     text: String,
-}
-
-impl ScopeTemplate {
-    /// Returns the replica set it names with `@`; `None` stands for the tool's own.
-    #[must_use]
-    pub fn set(&self) -> Option<&ReplicaSetId> {
-        self.set.as_ref()
-    }
 }
 
 /// The names a template gives.
@@ -291,27 +278,6 @@ impl<'de> Deserialize<'de> for ScopeTemplate {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn templates_are_parsed_as_the_table_describes() {
-        let parse = |text: &str| text.parse::<ScopeTemplate>().unwrap();
-        assert_eq!(parse("*").names, Names::Everything);
-        assert_eq!(parse("{*}").names, Names::EachValue);
-        let billing = parse("@billing");
-        assert_eq!(billing.set.unwrap().as_str(), "billing");
-        assert_eq!(billing.names, Names::Everything);
-        let pieces = vec![
-            Piece::Text("order:".into()),
-            Piece::Argument("/id".into()),
-            Piece::Text("/".into()),
-            Piece::Argument("/a/b".into()),
-        ];
-        assert_eq!(parse("@b/order:{id}/{/a/b}").names, Names::Pieces(pieces));
-        assert_eq!(
-            parse("{a/b}").names,
-            Names::Pieces(vec![Piece::Argument("/a~1b".into())])
-        );
-    }
 
     #[test]
     fn an_invalid_template_is_an_error_with_its_reason() {

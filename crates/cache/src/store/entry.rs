@@ -12,10 +12,11 @@ use crate::fresh::Expiry;
 /// One stored answer.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    output: ToolOutput,
-    made: Instant,
-    expiry: Expiry,
-    cost: Duration,
+    pub(crate) output: ToolOutput,
+    pub(crate) made: Instant,
+    pub(crate) expiry: Expiry,
+    /// The upstream time that a hit saves.
+    pub(crate) cost: Duration,
     usual_cost: Duration,
     /// Whether the entry was hit since it came to the front of the queue.
     hit: AtomicBool,
@@ -73,30 +74,8 @@ impl Entry {
         }
     }
 
-    pub(crate) fn output(&self) -> &ToolOutput {
-        &self.output
-    }
-
-    /// Returns the upstream time that a hit saves.
-    pub(crate) fn cost(&self) -> Duration {
-        self.cost
-    }
-
-    pub(crate) fn made(&self) -> Instant {
-        self.made
-    }
-
     pub(crate) fn age(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.made)
-    }
-
-    pub(crate) fn ttl(&self) -> Duration {
-        self.expiry.ttl
-    }
-
-    /// Returns `true` if the server stated the lifetime.
-    pub(crate) fn is_stated(&self) -> bool {
-        self.expiry.stated
     }
 
     pub(crate) fn is_fresh(&self, now: Instant) -> bool {

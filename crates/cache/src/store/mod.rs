@@ -171,10 +171,7 @@ impl MokaStore {
 
 impl fmt::Debug for MokaStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MokaStore")
-            .field("entries", &self.entries.entry_count())
-            .field("bytes", &self.entries.weighted_size())
-            .finish_non_exhaustive()
+        f.debug_struct("MokaStore").finish_non_exhaustive()
     }
 }
 

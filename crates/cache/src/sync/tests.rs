@@ -21,32 +21,6 @@ impl Step {
     }
 }
 
-/// A cell that is written once.
-#[derive(Debug)]
-pub(crate) struct OnceLock<T> {
-    step: Step,
-    cell: std::sync::OnceLock<T>,
-}
-
-impl<T> OnceLock<T> {
-    pub(crate) fn new() -> Self {
-        Self {
-            step: Step::default(),
-            cell: std::sync::OnceLock::new(),
-        }
-    }
-
-    pub(crate) fn get(&self) -> Option<&T> {
-        self.step.take();
-        self.cell.get()
-    }
-
-    pub(crate) fn set(&self, value: T) -> Result<(), T> {
-        self.step.take();
-        self.cell.set(value)
-    }
-}
-
 /// A semaphore.
 #[derive(Debug)]
 pub(crate) struct Semaphore {

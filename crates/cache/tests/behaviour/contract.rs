@@ -5,13 +5,10 @@ use callward_testkit::contract;
 use tower::Layer;
 
 #[tokio::test(start_paused = true)]
-async fn the_cache_keeps_the_contract() {
-    contract::check(|inner| CacheLayer::default().layer(inner)).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_cache_that_is_off_keeps_the_contract() {
-    let mut config = CacheConfig::default();
-    config.enabled = false;
-    contract::check(|inner| CacheLayer::new(config.clone()).layer(inner)).await;
+async fn the_cache_keeps_the_contract_whether_on_or_off() {
+    for enabled in [true, false] {
+        let mut config = CacheConfig::default();
+        config.enabled = enabled;
+        contract::check(|inner| CacheLayer::new(config.clone()).layer(inner)).await;
+    }
 }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use callward_core::{Delivery, ErrorKind, ToolOutput};
+use callward_core::{Delivery, ErrorKind};
 use callward_testkit::MockService;
 use tokio::time::Instant;
 
-use crate::common::{Bench, failure, read, write};
+use crate::common::{Bench, read, write};
 use crate::script::check;
 
 #[tokio::test(start_paused = true)]
@@ -21,6 +21,9 @@ async fn each_row_about_flights() {
         | server:gate a<8*get a! runs=2 running=1 open:8 a=2 runs=2
         a failing leader keeps its failure and hands over
         | server:gate next:answered,error a<get b<get c<3*get open:5 a=answered b=no c=3
+        of failing leaders, twice as many run in each round
+        | server:takes=1s server:reads=answered a<8*get runs=1 +1s settle runs=3 +1s settle runs=7
+        | +1s settle runs=8 +1s a=answered runs=8
         a panicking leader hands over
         | server:gate next:panic a<get b<3*get open:4 a=panic b=2 runs=2
         a follower that stops waiting leaves no trace
@@ -46,31 +49,6 @@ async fn each_row_about_flights() {
         ",
     )
     .await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn followers_of_failing_leaders_do_not_run_one_by_one() {
-    let mock = MockService::new(|_, n| async move {
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        if n % 2 == 0 {
-            Err(failure(Delivery::Answered))
-        } else {
-            Ok(ToolOutput::error_text("the tool failed"))
-        }
-    });
-    let bench = Bench::new(mock);
-    let start = Instant::now();
-    let mut crowd = Vec::new();
-    for _ in 0..64 {
-        crowd.push(bench.start(read()).await);
-    }
-    for one in crowd {
-        let result = one.await.unwrap();
-        assert!(result.is_err() || result.unwrap().is_error());
-    }
-    assert_eq!(bench.mock.started(), 64);
-    // 1, 2, 4, 8, 16, 32 and the last one
-    assert_eq!(start.elapsed(), Duration::from_secs(7));
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,6 @@
 
 mod common;
 mod contract;
-mod counts;
 mod flight;
 mod fresh;
 mod reads;

@@ -1,8 +1,5 @@
 //! Scopes as an operator names them: which writes drop which reads.
 
-use proptest::prelude::*;
-use serde_json::{Value, json};
-
 use crate::script::check;
 
 /// The rules of most rows.
@@ -116,27 +113,4 @@ async fn each_row_about_sets_and_tools_that_go() {
         ",
     )
     .await;
-}
-
-proptest! {
-    /// The scopes of a template do not depend on the textual form of the arguments.
-    #[test]
-    fn a_write_is_seen_in_any_textual_form(id in prop_oneof![
-        any::<u32>().prop_map(Value::from),
-        "[a-zA-Z ]{1,6}".prop_map(Value::from),
-        any::<bool>().prop_map(Value::from),
-    ], upper in any::<bool>(), as_text in any::<bool>()) {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .unwrap();
-        let text = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
-        let text = if upper { text.to_uppercase() } else { text };
-        let written = if as_text { Value::from(text) } else { id.clone() };
-        let argument = |id: Value| json!({ "id": id }).to_string().replace(' ', "_");
-        let (read, written) = (argument(id), argument(written));
-        let row = format!("{written}\n| {BY_ORDER} get:{read}=1 ship:{written}=2 get:{read}=3");
-        runtime.block_on(check(&row));
-    }
 }

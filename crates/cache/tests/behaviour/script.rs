@@ -35,8 +35,8 @@ use std::time::Duration;
 
 use callward_cache::{CacheConfig, ScopeRules, ToolScopes};
 use callward_core::{
-    CACHE_META, CallRecord, Caller, Delivery, ErrorKind, Learned, Lifetime, Principal, Profile,
-    SecurityLevel, SessionId, Tool, ToolCall, ToolError, ToolName, ToolOutput,
+    CACHE_META, CacheRule, CallRecord, Caller, Delivery, ErrorKind, Learned, Lifetime, Principal,
+    Profile, SecurityLevel, SessionId, Tool, ToolCall, ToolError, ToolName, ToolOutput,
 };
 use callward_testkit::tool;
 use parking_lot::Mutex;
@@ -361,8 +361,8 @@ impl Scene {
         // another definition of the same tool
         let listed = if name == "untagged" { "tagged" } else { name };
         let built = tool(listed).set(set).profile(self.profile.clone());
-        match name {
-            "get" | "list" | "untagged" => built.read_only(),
+        let built = match name {
+            "get" | "list" | "untagged" | "volatile" => built.read_only(),
             "tagged" => built
                 .read_only()
                 .hint(|hints| hints.tags = Some(vec!["orders".into()])),
@@ -372,8 +372,26 @@ impl Scene {
             "set" | "rename" | "copy" => built.idempotent(),
             "drop" => built.destructive(),
             _ => built,
+        };
+        let mut tool = built.build();
+        if let (
+            "volatile",
+            CacheRule::Store {
+                ttl,
+                lifetime: Lifetime::Learned(mut rule),
+            },
+        ) = (name, tool.plan().cache)
+        {
+            let mut plan = (**tool.plan()).clone();
+            rule.volatile = true;
+            plan.cache = CacheRule::Store {
+                ttl,
+                lifetime: Lifetime::Learned(rule),
+            };
+            let (definition, resolved) = (tool.definition.clone(), tool.resolved.clone());
+            tool = Arc::new(Tool::new(tool.set().clone(), definition, resolved, plan));
         }
-        .build()
+        tool
     }
 }
 

@@ -74,19 +74,13 @@ mod tests {
             ("readOnlyHint", "expected FIELD=VALUE"),
             (
                 "readonly=true",
-                "there is no hint `readonly`: expected one of title, readOnlyHint",
+                "no hint `readonly`: expected one of title, readOnlyHint",
             ),
-            (
-                "readOnlyHint=yes",
-                "readOnlyHint is `yes`: expected true or false",
-            ),
+            ("readOnlyHint=yes", "is `yes`: expected true or false"),
             ("costHint=much", "costHint is `much`: expected a number"),
             ("costHint=NaN", "costHint is `NaN`: expected a number"),
             ("complexity=hard", "expected simple or medium or complex"),
-            (
-                "securityLevel=",
-                "expected public or internal or restricted",
-            ),
+            ("securityLevel=", "public or internal or restricted"),
         ] {
             let error = Annotations::from_assignment(text).unwrap_err().to_string();
             assert!(error.contains(says), "{text}: {error}");

@@ -24,7 +24,9 @@ impl fmt::Display for Annotations {
         }
         let complexity = self.complexity.map(|word| format!("{word} complexity"));
         parts.extend(complexity.map(Cow::from));
-        let duration = self.estimated_duration.map(|millis| format!("~{millis}ms"));
+        let duration = self
+            .estimated_duration
+            .map(|millis| format!("~{}ms", number(millis)));
         parts.extend(duration.map(Cow::from));
         let tags = self.tags.as_deref().filter(|tags| !tags.is_empty());
         parts.extend(tags.map(|tags| format!("tags: {}", tags.join(", ")).into()));
@@ -33,6 +35,18 @@ impl fmt::Display for Annotations {
             true => f.write_str("[no annotations]"),
             false => write!(f, "[{}]", parts.join(" | ")),
         }
+    }
+}
+
+/// Writes a number as JavaScript does, so that the line is the one that NeuroLink's users know:
+/// shortest digits that read back equal, an exponent from 1e21 up and below 1e-6.
+fn number(value: f64) -> String {
+    match value.abs() {
+        size if size.is_infinite() => value.to_string().replace("inf", "Infinity"),
+        size if size >= 1e21 => format!("{value:e}").replace('e', "e+"),
+        size if size != 0.0 && size < 1e-6 => format!("{value:e}"),
+        // no sign before zero
+        _ => (value + 0.0).to_string(),
     }
 }
 
@@ -55,5 +69,22 @@ mod tests {
         }
         let untagged = Annotations::default().with_tags([""; 0]);
         assert_eq!(untagged.to_string(), "[no annotations]");
+    }
+
+    #[test]
+    fn numbers_print_as_javascript_prints_them() {
+        let values = [
+            -0.0,
+            -1.5,
+            1e20,
+            -1.25e300,
+            0.000_001,
+            1e-7,
+            f64::NEG_INFINITY,
+        ];
+        assert_eq!(
+            values.map(number).join(" "),
+            "0 -1.5 100000000000000000000 -1.25e+300 0.000001 1e-7 -Infinity"
+        );
     }
 }

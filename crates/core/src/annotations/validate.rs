@@ -103,20 +103,14 @@ mod tests {
             .with_cost(f64::INFINITY)
             .with_tags(["ok", "", "\t"])
             .validate();
-        let fields: Vec<_> = problems
-            .iter()
-            .map(|problem| problem.field().as_str())
-            .collect();
+        let fields: Vec<_> = problems.iter().map(|one| one.field().as_str()).collect();
         assert_eq!(
             fields.join(" "),
             "readOnlyHint estimatedDuration rateLimitHint costHint tags tags requiresConfirmation"
         );
-        // only that a destructive tool is not to ask is a warning: it asks all the same
-        let is_error = |problem: &AnnotationProblem| problem.severity() == Severity::Error;
-        assert_eq!(
-            problems.iter().position(|problem| !is_error(problem)),
-            Some(6)
-        );
+        let severities = problems.iter().map(AnnotationProblem::severity);
+        let errors = severities.take_while(|one| *one == Severity::Error);
+        assert_eq!(errors.count(), 6, "only the last one is no error");
     }
 
     #[test]

@@ -56,7 +56,7 @@ impl OutcomeUnknown {
 
     /// Describes a call that was not retried, in one sentence: what was sent, what is unknown, and
     /// what to do.
-    pub fn message(&self) -> String {
+    pub(super) fn message(&self) -> String {
         let Self { tool, failure, .. } = self;
         let server = match &self.server {
             Some(server) => format!(" to server `{server}`"),

@@ -47,13 +47,7 @@ const LIGHT_VERB_WORDS: usize = 5;
 const MOST_SENTENCES: usize = 3;
 
 /// Phrases that warn of a loss. Each is matched without its first letter, which may be a capital.
-const WARNINGS: [&str; 5] = [
-    "permanently",
-    "irreversibl",
-    "cannot be undone",
-    "can't be undone",
-    "overwrit",
-];
+const WARNINGS: &str = "permanently|irreversibl|cannot be undone|can't be undone|overwrit";
 
 /// Reads the first sentence, and where it says nothing the next ones.
 pub(super) fn read<'l>(text: &str, lexicon: &'l Lexicon) -> Prose<'l> {
@@ -178,7 +172,7 @@ pub(super) fn warning(text: &str) -> Option<&'static str> {
         text.match_indices(rest)
             .any(|(at, _)| !is_negated(before(at)))
     };
-    WARNINGS.into_iter().find(warns)
+    WARNINGS.split('|').find(warns)
 }
 
 /// Returns a word of the first sentences that is in the list.

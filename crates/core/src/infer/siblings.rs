@@ -233,17 +233,6 @@ update_e ONCE; update_f ONCE; update_g ONCE; update_h => 3 idempotentHint=false?
     }
 
     #[test]
-    fn a_habit_is_given_as_the_reason() {
-        let declared = &Annotations::stated("openWorld=false");
-        let subject = Subject::new("a");
-        let listed = [Listed { subject, declared }; 2];
-        for inferred in inference(RuleSet::Standard).infer_all(&listed) {
-            let why = inferred.evidence_for(Field::OpenWorld).unwrap().to_string();
-            assert_eq!(why, "the server's other tools declare it so");
-        }
-    }
-
-    #[test]
     fn neurolinks_rules_look_at_one_tool_at_a_time() {
         let subject = Subject::new("get_user");
         let declared = &Annotations::stated("openWorld=false");

@@ -12,27 +12,14 @@ pub(super) fn check(tools: &[Candidate<'_>], findings: &mut Vec<Finding>) {
         let (server, name) = (tool.subject.server, tool.subject.name);
         let mut notes = Notes::new(tool, index, findings);
         if exact.insert((server, name), index).is_some() {
-            notes.add(
-                Code::DuplicateName,
-                "name",
-                "is listed twice",
-                "rename one of them; only the first is taken",
-            );
+            notes.add(Code::DuplicateName, "");
             continue;
         }
         let first = *seen.entry((server, plain(name))).or_insert(index);
         if first != index
             && let Some(other) = tools.get(first)
         {
-            notes.add(
-                Code::SimilarNames,
-                "name",
-                format!(
-                    "differs from `{}` only in case or separators",
-                    other.subject.name
-                ),
-                "give one of them another name: models mix them up",
-            );
+            notes.add(Code::SimilarNames, other.subject.name);
         }
     }
 }

@@ -11,20 +11,8 @@ use crate::infer::words::plain;
 /// Arguments that hold an address to open. A list of them is often data: `urls` to block.
 const ADDRESSES: &[&str] = &["url", "website", "webpage"];
 /// Words of a description that explain why a repeat is harmless.
-const REPEATS: &[&str] = &[
-    "already",
-    "idempoten",
-    "if it does not exist",
-    "if it doesn't exist",
-    "if needed",
-    "if not exist",
-    "no effect",
-    "no-op",
-    "or ensure",
-    "or update",
-    "unless it exists",
-    "upsert",
-];
+const REPEATS: &str = "already|idempoten|if it does not exist|if it doesn't exist|if needed|\
+     if not exist|no effect|no-op|or ensure|or update|unless it exists|upsert";
 /// Arguments by which a server knows a repeat.
 const REPEAT_KEYS: &[&str] = &["idempotency", "requestid", "clienttoken", "dedup"];
 
@@ -43,32 +31,16 @@ fn read_only(case: &Case<'_>, notes: &mut Notes<'_>) {
     if hints.read_only_hint != Some(true) || hints.destructive_hint == Some(true) {
         return;
     }
-    let field = Field::ReadOnly.as_str();
     let whole = &case.whole;
     if let Some(evidence) = whole.firm(Field::Destructive, true) {
-        notes.add(
-            Code::ReadOnlyDestroys,
-            field,
-            format!("true, but {evidence}"),
-            "say false, and destructiveHint true; or rename the tool",
-        );
+        notes.add(Code::ReadOnlyDestroys, evidence);
     } else if let Some(evidence) = whole.firm(Field::ReadOnly, false) {
-        notes.add(
-            Code::ReadOnlyWrites,
-            field,
-            format!("true, but {evidence}"),
-            "say false; or name and describe the tool by what it reads",
-        );
+        notes.add(Code::ReadOnlyWrites, evidence);
     } else if case.words.annotations.read_only_hint == Some(true)
         && whole.annotations.read_only_hint == Some(false)
         && let Some(evidence) = whole.evidence_for(Field::ReadOnly)
     {
-        notes.add(
-            Code::ReadOnlyByArgument,
-            field,
-            format!("true, but {evidence}"),
-            "say false; or offer what reads as a tool of its own",
-        );
+        notes.add(Code::ReadOnlyByArgument, evidence);
     }
 }
 
@@ -76,12 +48,7 @@ fn destructive(case: &Case<'_>, notes: &mut Notes<'_>) {
     if case.hints.destructive_hint == Some(false)
         && let Some(evidence) = case.whole.firm(Field::Destructive, true)
     {
-        notes.add(
-            Code::DestructiveDenied,
-            Field::Destructive.as_str(),
-            format!("false, but {evidence}"),
-            "say true, unless what it takes away is as easily put back",
-        );
+        notes.add(Code::DestructiveDenied, evidence);
     }
 }
 
@@ -91,12 +58,7 @@ fn idempotent(case: &Case<'_>, notes: &mut Notes<'_>) {
         && let Some(evidence) = case.whole.firm(Field::ReadOnly, false)
         && !accounts_for_repeats(case)
     {
-        notes.add(
-            Code::DoubtfulIdempotence,
-            Field::Idempotent.as_str(),
-            format!("true, but {evidence}: twice does more"),
-            "say false; or say in the description why a second call changes nothing",
-        );
+        notes.add(Code::DoubtfulIdempotence, evidence);
     }
 }
 
@@ -106,7 +68,7 @@ fn accounts_for_repeats(case: &Case<'_>) -> bool {
         let plain = plain(argument);
         REPEAT_KEYS.iter().any(|key| plain.contains(key))
     };
-    REPEATS.iter().any(|phrase| text.contains(phrase)) || case.arguments().any(has_key)
+    REPEATS.split('|').any(|phrase| text.contains(phrase)) || case.arguments().any(has_key)
 }
 
 fn closed_world(case: &Case<'_>, notes: &mut Notes<'_>) {
@@ -119,11 +81,6 @@ fn closed_world(case: &Case<'_>, notes: &mut Notes<'_>) {
             .any(|word| argument.eq_ignore_ascii_case(word))
     };
     if let Some(argument) = case.arguments().find(is_address) {
-        notes.add(
-            Code::ClosedWorldUrl,
-            Field::OpenWorld.as_str(),
-            format!("false, but the tool takes a `{argument}`"),
-            "say true if it goes there",
-        );
+        notes.add(Code::ClosedWorldUrl, argument);
     }
 }

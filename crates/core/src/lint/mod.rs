@@ -47,6 +47,8 @@ pub use stateful::looks_stateful;
 
 use candidate::Case;
 
+static FINDINGS: &str = include_str!("findings.txt");
+
 /// One thing that was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
@@ -116,7 +118,21 @@ impl<'r> Notes<'r> {
         }
     }
 
-    fn add(
+    /// Adds what `findings.txt` says of a code, with what was found in place of `{}`.
+    fn add(&mut self, code: Code, found: impl fmt::Display) {
+        let of_code = |row: &'static str| row.strip_prefix(code.as_str())?.strip_prefix(": ");
+        let row = FINDINGS.lines().find_map(of_code).unwrap_or_default();
+        if let [field, message, advice] = row.split(" | ").collect::<Vec<_>>()[..] {
+            self.add_at(
+                code,
+                field,
+                message.replace("{}", &found.to_string()),
+                advice,
+            );
+        }
+    }
+
+    fn add_at(
         &mut self,
         code: Code,
         field: impl Into<Cow<'static, str>>,

@@ -18,57 +18,32 @@ pub(super) fn check(case: &Case<'_>, notes: &mut Notes<'_>) {
 fn spelling(name: &str, notes: &mut Notes<'_>) {
     let length = name.chars().count();
     if length > LONGEST {
-        notes.add(
-            Code::NameTooLong,
-            "name",
-            format!("has {length} characters; several model APIs take no more than {LONGEST}"),
-            "shorten it; clients may also put the server's name in front",
-        );
+        notes.add(Code::NameTooLong, length);
     }
     let odd = name
         .chars()
         .find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')));
     if name.is_empty() {
-        notes.add(
+        notes.add_at(
             Code::NameCharacters,
             "name",
             "is empty",
             "name the tool by a verb and what it is about",
         );
     } else if let Some(odd) = odd {
-        notes.add(
-            Code::NameCharacters,
-            "name",
-            format!("has {odd:?}, which the specification advises against and clients refuse"),
-            "use ASCII letters, digits, `_` and `-`",
-        );
+        notes.add(Code::NameCharacters, format_args!("{odd:?}"));
     } else if name.contains('.') {
-        notes.add(
-            Code::DottedName,
-            "name",
-            "has a dot, which several model APIs refuse",
-            "use `_` or `-` instead",
-        );
+        notes.add(Code::DottedName, "");
     }
 }
 
 fn description(text: Option<&str>, notes: &mut Notes<'_>) {
     let text = text.unwrap_or("").trim();
     if text.is_empty() {
-        notes.add(
-            Code::MissingDescription,
-            "description",
-            "is missing or blank",
-            "say in a sentence what the tool does, its verb first",
-        );
+        notes.add(Code::MissingDescription, "");
     } else if text.is_ascii() && text.split_whitespace().count() < FEWEST_WORDS {
         // other scripts need fewer words, or do not separate them
-        notes.add(
-            Code::ShortDescription,
-            "description",
-            format!("{text:?} says little more than the name"),
-            "say in a sentence what the tool does, its verb first",
-        );
+        notes.add(Code::ShortDescription, format_args!("{text:?}"));
     }
 }
 
@@ -80,20 +55,10 @@ fn meaning(case: &Case<'_>, notes: &mut Notes<'_>) {
         && let Some(name) = case.name.firm(Field::ReadOnly, true)
         && let Some(prose) = case.words.evidence_for(Field::ReadOnly)
     {
-        notes.add(
-            Code::MisleadingName,
-            "name",
-            format!("{name}, but {prose}"),
-            "name it by what it does to the data, or say in the description that it only reads",
-        );
+        notes.add(Code::MisleadingName, format_args!("{name}, but {prose}"));
     }
     if by_name.is_none() && case.hints.read_only_hint.is_none() && !case.subject.name.is_empty() {
-        notes.add(
-            Code::UnclearName,
-            "name",
-            "has no verb that Callward knows to read or to write, and there is no readOnlyHint",
-            "declare the hint, or begin the name with a verb such as get, list, create or delete",
-        );
+        notes.add(Code::UnclearName, "");
     }
 }
 

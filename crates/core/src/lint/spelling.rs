@@ -6,6 +6,7 @@ use super::candidate::Case;
 use super::{Code, Notes};
 use crate::annotations::Shape;
 use crate::infer::words::plain;
+use crate::one_line::one_line;
 use crate::{Annotations, Field};
 
 /// How many letters may be wrong in a name of at least [`MIN_LEN`] letters.
@@ -28,7 +29,7 @@ pub(super) fn readable(fields: &Map<String, Value>) -> Annotations {
 
 pub(super) fn check(case: &Case<'_>, notes: &mut Notes<'_>) {
     if let Some(value) = case.members.get("annotations") {
-        notes.add(
+        notes.add_at(
             Code::WrongType,
             "annotations",
             format!("is {}, not an object", shown(value)),
@@ -36,7 +37,7 @@ pub(super) fn check(case: &Case<'_>, notes: &mut Notes<'_>) {
         );
     }
     for (name, error) in &case.unreadable {
-        notes.add(
+        notes.add_at(
             Code::WrongType,
             name.clone(),
             format!("cannot be read: {error}"),
@@ -44,7 +45,7 @@ pub(super) fn check(case: &Case<'_>, notes: &mut Notes<'_>) {
         );
     }
     for name in &case.twice {
-        notes.add(
+        notes.add_at(
             Code::GivenTwice,
             name.clone(),
             "stands there twice, and readers disagree about which one counts",
@@ -56,7 +57,7 @@ pub(super) fn check(case: &Case<'_>, notes: &mut Notes<'_>) {
             && case.fields.contains_key(short)
             && case.fields.contains_key(field.as_str())
         {
-            notes.add(
+            notes.add_at(
                 Code::GivenTwice,
                 field.as_str(),
                 format!("stands there, and `{short}` as well"),
@@ -75,7 +76,7 @@ pub(super) fn check(case: &Case<'_>, notes: &mut Notes<'_>) {
         if field.shape() == Shape::Flag
             && let Some(value) = case.members.get(name)
         {
-            notes.add(
+            notes.add_at(
                 Code::MisplacedHint,
                 name,
                 format!(
@@ -91,7 +92,7 @@ pub(super) fn check(case: &Case<'_>, notes: &mut Notes<'_>) {
 fn wrong_type(name: &str, value: &Value, field: Field, notes: &mut Notes<'_>) {
     let wanted = field.shape().wanted();
     if !field.shape().fits(value) {
-        notes.add(
+        notes.add_at(
             Code::WrongType,
             name.to_owned(),
             format!("is {}, not {wanted}", shown(value)),
@@ -104,7 +105,7 @@ fn wrong_type(name: &str, value: &Value, field: Field, notes: &mut Notes<'_>) {
 /// `short`, if the name is a short form.
 fn unknown(name: &str, value: &Value, short: Option<Field>, notes: &mut Notes<'_>) {
     if let Some(field) = short {
-        notes.add(
+        notes.add_at(
             Code::ShortHintName,
             name.to_owned(),
             format!(
@@ -115,7 +116,7 @@ fn unknown(name: &str, value: &Value, short: Option<Field>, notes: &mut Notes<'_
         );
         wrong_type(name, value, field, notes);
     } else if let Some(field) = meant(name, value) {
-        notes.add(
+        notes.add_at(
             Code::MisspelledHint,
             name.to_owned(),
             format!("{} is not read by any client under this name", shown(value)),
@@ -141,12 +142,7 @@ fn meant(name: &str, value: &Value) -> Option<Field> {
 
 /// A value as it is written, cut where it gets long.
 fn shown(value: &Value) -> String {
-    const MOST: usize = 40;
-    let text = value.to_string();
-    if text.chars().count() <= MOST {
-        return text;
-    }
-    text.chars().take(MOST).chain("...".chars()).collect()
+    one_line(&value.to_string(), 40)
 }
 
 #[cfg(test)]
@@ -154,7 +150,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::lint::{Candidate, Finding};
+    use crate::lint::Candidate;
     use crate::{Subject, ToolDefinition};
 
     #[test]
@@ -188,21 +184,16 @@ description: "description":"a","description":"b""#;
         for (field, text) in rows.lines().filter_map(|row| row.split_once(": ")) {
             let text = format!(r#"{{"name":"get_user",{text}}}"#);
             assert!(ToolDefinition::from_json(text.clone()).is_err(), "{text}");
-            let definition = serde_json::from_str(&text).unwrap();
-            let subject = Subject::new("get_user");
-            let definition = Some(definition);
             let found = crate::lint::check(&[Candidate {
-                subject,
-                definition,
+                subject: Subject::new("get_user"),
+                definition: Some(serde_json::from_str(&text).unwrap()),
             }]);
-            let twice: Vec<_> = found
+            let twice = found
                 .iter()
-                .filter(|finding| finding.code == Code::GivenTwice)
-                .map(|finding| &*finding.field)
-                .collect();
+                .filter(|finding| finding.code == Code::GivenTwice);
+            let twice: Vec<_> = twice.map(|finding| &*finding.field).collect();
             assert_eq!(twice, [field], "{text}");
-            let wrong = |finding: &Finding| finding.code == Code::WrongType;
-            assert!(!found.iter().any(wrong), "{text}");
+            assert!(found.iter().all(|finding| finding.code != Code::WrongType));
         }
     }
 }

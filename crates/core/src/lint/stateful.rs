@@ -39,13 +39,7 @@ pub(super) fn check(tools: &[Candidate<'_>], findings: &mut Vec<Finding>) {
         let names = own.iter().map(|(_, tool)| tool.subject.name);
         let found = evidence(names).and_then(|(place, word)| Some((own.get(place)?, word)));
         if let Some(((index, tool), word)) = found {
-            Notes::new(tool, *index, findings).add(
-                Code::StatefulServer,
-                "name",
-                format!("`{word}`: the server seems to keep state for each client"),
-                "do not set `instances = \"shared\"` for it; clients of 2026-07-28 without \
-                 credentials are one principal, and share one instance",
-            );
+            Notes::new(tool, *index, findings).add(Code::StatefulServer, word);
         }
     }
 }

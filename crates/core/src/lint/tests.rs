@@ -187,38 +187,37 @@ fn each_code_is_found_where_it_is_and_not_where_it_is_not() {
 }
 
 #[test]
-fn a_careful_listing_has_nothing_to_find() {
-    let hints = concat!(
-        r#""readOnlyHint":false,"destructiveHint":true,"idempotentHint":true,"#,
-        r#""openWorldHint":false,"x-team":"accounts","title":"Delete a user""#
-    );
-    let listing = format!(
-        "get_user | Returns a user by id. | READ
-         delete_user | Deletes a user for good. | {hints}"
-    );
-    assert_eq!(look(&listing), []);
-}
-
-#[test]
 fn findings_come_by_tool_and_the_worst_first() {
-    let listing = "thing | |
-                   delete.user | Deletes a user. | \"readOnlyHint\":true";
-    let found = look(listing);
-    let found: Vec<_> = found
-        .iter()
-        .map(|finding| (finding.index, finding.code))
-        .collect();
-    assert_eq!(
-        found,
-        [
-            (0, Code::MissingReadOnlyHint),
-            (0, Code::MissingDescription),
-            (0, Code::UnclearName),
-            (1, Code::ReadOnlyDestroys),
-            (1, Code::MissingOpenWorldHint),
-            (1, Code::DottedName),
-        ]
-    );
+    let careful = r#"get_user | Returns a user by id. | READ
+delete_user | Deletes a user for good. | "readOnlyHint":false,"destructiveHint":true,"idempotentHint":true,"openWorldHint":false,"x-team":"accounts","title":"Delete""#;
+    let on = |name: &str| format!("{name} | Returns a user by id. | \"readOnlyHint\":true\n");
+    for (listing, expected) in [
+        (careful, ""),
+        (
+            "thing | |\ndelete.user | Deletes a user. | \"readOnlyHint\":true",
+            "0 missing-read-only-hint 0 missing-description 0 unclear-name \
+             1 read-only-destroys 1 missing-open-world-hint 1 dotted-name",
+        ),
+        (
+            "get_user | Returns a user by id. | \"readOnly\"",
+            "0 wrong-type 0 missing-read-only-hint",
+        ),
+        // tools are compared within their server only
+        (
+            &[on("a: get_user"), on("b: get_user"), on("c: getUser")].concat(),
+            "0 missing-open-world-hint 1 missing-open-world-hint 2 missing-open-world-hint",
+        ),
+        (
+            &[on("a: get_user"), on("a: getUser")].concat(),
+            "0 missing-open-world-hint 1 similar-names 1 missing-open-world-hint",
+        ),
+    ] {
+        let found = look(listing);
+        let found = found
+            .iter()
+            .map(|finding| format!("{} {}", finding.index, finding.code));
+        assert_eq!(found.collect::<Vec<_>>().join(" "), expected, "{listing}");
+    }
 }
 
 #[test]
@@ -241,21 +240,4 @@ fn a_finding_says_which_value_where_and_what_to_do() {
     );
     // what cannot be read is missing as well
     assert!(found.iter().any(|f| f.code == Code::MissingReadOnlyHint));
-}
-
-#[test]
-fn annotations_that_are_no_object_are_one_finding() {
-    let found = codes("get_user | Returns a user by id. | \"readOnly\"");
-    assert_eq!(found, [Code::WrongType, Code::MissingReadOnlyHint]);
-}
-
-#[test]
-fn tools_are_compared_within_their_server_only() {
-    let on = |name: &str| format!("{name} | Returns a user by id. | \"readOnlyHint\":true\n");
-    let apart = [on("a: get_user"), on("b: get_user"), on("c: getUser")].concat();
-    assert_eq!(codes(&apart), [Code::MissingOpenWorldHint; 3]);
-    let together = look(&[on("a: get_user"), on("a: getUser")].concat());
-    let similar = |finding: &&Finding| finding.code == Code::SimilarNames;
-    let found = together.iter().find(similar).unwrap();
-    assert_eq!((found.index, found.server.as_deref()), (1, Some("a")));
 }

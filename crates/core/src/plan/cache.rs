@@ -73,15 +73,6 @@ impl Default for Learned {
 }
 
 impl Lifetime {
-    /// Returns the word used in JSON and tables.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Stated => "stated",
-            Self::Fixed => "fixed",
-            Self::Learned(_) => "learned",
-        }
-    }
-
     /// Returns the stricter of two: under which no result is served that the other would not.
     pub(crate) fn stricter(self, other: Self) -> Self {
         match (self, other) {
@@ -98,7 +89,11 @@ impl Lifetime {
 
 impl Serialize for Lifetime {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        self.as_str().serialize(to)
+        to.serialize_str(match self {
+            Self::Stated => "stated",
+            Self::Fixed => "fixed",
+            Self::Learned(_) => "learned",
+        })
     }
 }
 

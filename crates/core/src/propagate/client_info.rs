@@ -31,6 +31,7 @@ impl ClientInfo {
             version: Option<Cow<'a, str>>,
         }
         let read: Implementation<'_> = serde_json::from_slice(raw).ok()?;
+        let cut = |text: &str| text.chars().take(Self::LONGEST).collect();
         Some(Self {
             name: cut(&read.name),
             version: read.version.as_deref().map(cut),
@@ -45,13 +46,6 @@ impl fmt::Display for ClientInfo {
             Some(version) => write!(f, " {version}"),
             None => Ok(()),
         }
-    }
-}
-
-fn cut(text: &str) -> Box<str> {
-    match text.char_indices().nth(ClientInfo::LONGEST) {
-        None => text.into(),
-        Some((end, _)) => text.get(..end).unwrap_or_default().into(),
     }
 }
 

@@ -45,7 +45,7 @@ pub struct TraceContext {
 
 impl TraceContext {
     /// The flag that says that the sender records the trace.
-    pub const SAMPLED: u8 = 1;
+    pub(crate) const SAMPLED: u8 = 1;
 
     /// Creates a context without `tracestate`; `None` if one of the ids is 0, which is invalid.
     /// Flags that are not known are left out.

@@ -175,11 +175,6 @@ impl Refinements {
         }
     }
 
-    /// Returns `true` if there is no rule.
-    pub fn is_empty(&self) -> bool {
-        self.rules.is_empty()
-    }
-
     /// Returns the rules in the order they are tried.
     pub fn rules(&self) -> &[RefinedRule] {
         &self.rules

@@ -92,24 +92,18 @@ impl Decision {
         age: Option<Duration>,
         scope: Option<&str>,
     ) -> Option<Self> {
-        let made = || age.map(|age| format!("made {:?} ago", coarse(age)).into());
-        let (verdict, reason): (_, Option<Cow<'static, str>>) = match status {
-            CacheStatus::Bypass => (Verdict::Bypass, Some(bypass?.into())),
-            CacheStatus::Hit => (Verdict::Hit, made()),
-            CacheStatus::Joined => (
-                Verdict::Joined,
-                Some("an identical call was already running".into()),
-            ),
-            CacheStatus::Miss => (
-                Verdict::Miss,
-                scope.map(|scope| format!("reads {scope}").into()),
-            ),
-            CacheStatus::Invalidated => (
-                Verdict::Invalidated,
-                scope.map(|scope| format!("drops what depends on {scope}").into()),
-            ),
-            CacheStatus::Stale => (Verdict::Stale, made()),
+        let reason: Option<Cow<'static, str>> = match status {
+            CacheStatus::Bypass => Some(bypass?.into()),
+            CacheStatus::Hit | CacheStatus::Stale => {
+                age.map(|age| format!("made {:?} ago", coarse(age)).into())
+            }
+            CacheStatus::Joined => Some("an identical call was already running".into()),
+            CacheStatus::Miss => scope.map(|scope| format!("reads {scope}").into()),
+            CacheStatus::Invalidated => {
+                scope.map(|scope| format!("drops what depends on {scope}").into())
+            }
         };
+        let verdict = Verdict::by_name(status.as_str())?;
         Some(Self::new(Stage::Cache, verdict, reason.unwrap_or_default()))
     }
 

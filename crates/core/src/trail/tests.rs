@@ -55,15 +55,6 @@ fn each_attempt_finds_its_own_decision() {
 }
 
 #[test]
-fn a_record_for_counting_wants_no_decisions_until_asked() {
-    assert!(CallRecord::new().wants_decisions());
-    let counting = CallRecord::for_counting();
-    assert!(!counting.wants_decisions());
-    counting.ask_for_decisions();
-    assert!(counting.wants_decisions());
-}
-
-#[test]
 fn each_verdict_belongs_to_a_stage_and_no_two_are_alike() {
     for verdict in Verdict::ALL {
         let used = |stage: &Stage| stage.verdicts().contains(verdict);

@@ -45,8 +45,20 @@ fn call(tool: &Arc<Tool>, arguments: &str) -> ToolCall {
     ToolCall::new(tool.clone(), arguments.to_owned())
 }
 
-fn effect(tool: &Arc<Tool>, arguments: &str) -> Effect {
-    call(tool, arguments).plan().effect
+/// Checks calls of a tool, one a line: the arguments, which plan applies, and its effect.
+fn check(tool: &Arc<Tool>, rows: &str) {
+    for (arguments, want) in rows.lines().filter_map(|row| row.split_once(" => ")) {
+        let call = call(tool, arguments);
+        let applied = match call.applied() {
+            Applied::Rule(index) => format!("rule {index}"),
+            Applied::Tool => "tool".to_owned(),
+            Applied::Strictest(Doubt::Argument { path }) => format!("doubted argument {path}"),
+            Applied::Strictest(Doubt::Condition { rule }) => format!("doubted rule {rule}"),
+            other => format!("{other:?}"),
+        };
+        let effect = call.plan().effect;
+        assert_eq!(format!("{applied} {effect}"), want, "{arguments}");
+    }
 }
 
 #[test]
@@ -54,18 +66,12 @@ fn the_first_rule_that_matches_wins_and_else_the_tool_stands() {
     let both = When::argument("action", Condition::equals("close"))
         .and_then(|when| when.and("/target/kind", Condition::equals("draft")))
         .unwrap();
-    let tool = tool(
-        DESTROYS,
-        &[
-            reads("action", Condition::equals("list")),
-            ArgumentRule::new(both, stated("destructive=false")).unwrap(),
-            rule(
-                "action",
-                Condition::matches("l.*|save").unwrap(),
-                "destructive=false idempotent=true",
-            ),
-        ],
-    );
+    let saves = Condition::matches("l.*|save").unwrap();
+    let rules = [
+        reads("action", Condition::equals("list")),
+        ArgumentRule::new(both, stated("destructive=false")).unwrap(),
+        rule("action", saves, "destructive=false idempotent=true"),
+    ];
     let rows = r#"
 {"action":"list"} => rule 0 read_only
 {"action":"close","target":{"kind":"draft"}} => rule 1 mutating
@@ -76,21 +82,44 @@ fn the_first_rule_that_matches_wins_and_else_the_tool_stands() {
 {"action":["list"]} => tool destructive
 {} => tool destructive
  => tool destructive"#;
-    for (arguments, want) in rows.lines().filter_map(|row| row.split_once(" => ")) {
-        let call = call(&tool, arguments);
-        let applied = match call.applied() {
-            Applied::Rule(index) => format!("rule {index}"),
-            Applied::Tool => "tool".to_owned(),
-            other => format!("{other:?}"),
-        };
-        assert_eq!(
-            format!("{applied} {}", call.plan().effect),
-            want,
-            "{arguments}"
-        );
-    }
-    // the tool itself returns its own plan
-    assert_eq!(tool.plan().effect, Effect::Destructive);
+    check(&tool(DESTROYS, &rules), rows);
+
+    // a doubt matters only if no rule before it matches, and only where a rule looks
+    let gone = reads("force", Condition::absent());
+    let rows = r#"
+{"action":"list","force":null} => rule 0 read_only
+{"action":"go","force":null} => doubted rule 1 destructive
+{"action":"go"} => rule 1 read_only"#;
+    check(&tool(DESTROYS, &[rules[0].clone(), gone]), rows);
+    let deep = tool(DESTROYS, &[reads("/a/b", Condition::equals(1))]);
+    let rows = r#"
+{"a":{"b":1},"x":1,"x":2} => rule 0 read_only
+{"a":{"b":1,"c":{"d":1,"d":1}}} => rule 0 read_only
+{"a":{"b":1},"a":{}} => doubted argument 0 destructive
+{"a":{"b":1,"B":1}} => doubted argument 0 destructive
+{"a":"{\"b\":1}"} => doubted argument 0 destructive"#;
+    check(&deep, rows);
+    let text = deep.refinements.describe(Doubt::Argument { path: 0 });
+    assert!(text.contains("`/a/b`"), "{text}");
+
+    // a pointer goes through objects and arrays
+    let nested = reads("/a~1b/1/~0", Condition::equals(json!({"x": [null]})));
+    let empty = reads("/", Condition::equals("empty name"));
+    let rows = r#"
+{"a/b":[0,{"~":{"x":[null]}}]} => rule 0 read_only
+{"a/b":[{"~":{"x":[null]}}]} => tool destructive
+{"a/b":{"1":{"~":{"x":[null]}}}} => rule 0 read_only
+{"a/b":{"01":{"~":{"x":[null]}}}} => tool destructive
+{"a/b":7} => tool destructive
+{"":"empty name"} => rule 1 read_only"#;
+    check(&tool(DESTROYS, &[nested, empty]), rows);
+
+    // a tool without rules never looks at the arguments
+    let rows = r#"
+ => tool read_only
+not json => tool read_only
+{"a":1,"a":2} => tool read_only"#;
+    check(&tool("readOnly=true", &[]), rows);
 }
 
 #[test]
@@ -152,49 +181,6 @@ fn hints_are_those_that_the_plan_was_derived_from() {
 }
 
 #[test]
-fn a_doubt_that_no_rule_looks_at_changes_nothing() {
-    let tool = tool(DESTROYS, &[reads("/a/b", Condition::equals(1))]);
-    for arguments in [
-        r#"{"a":{"b":1},"x":1,"x":2}"#,
-        r#"{"a":{"b":1,"c":{"d":1,"d":1}}}"#,
-    ] {
-        assert_eq!(effect(&tool, arguments), Effect::ReadOnly, "{arguments}");
-    }
-    for arguments in [
-        r#"{"a":{"b":1},"a":{}}"#,
-        r#"{"a":{"b":1,"B":1}}"#,
-        r#"{"a":"{\"b\":1}"}"#,
-    ] {
-        let call = call(&tool, arguments);
-        let Applied::Strictest(doubt) = call.applied() else {
-            panic!("{arguments}: {:?}", call.applied());
-        };
-        assert_eq!(doubt, Doubt::Argument { path: 0 });
-        let text = tool.refinements.describe(doubt);
-        assert!(text.contains("`/a/b`"), "{text}");
-    }
-}
-
-#[test]
-fn a_condition_in_doubt_matters_only_if_no_rule_before_it_matches() {
-    let tool = tool(
-        DESTROYS,
-        &[
-            reads("action", Condition::equals("list")),
-            reads("force", Condition::absent()),
-        ],
-    );
-    let matched = call(&tool, r#"{"action":"list","force":null}"#);
-    assert_eq!(matched.applied(), Applied::Rule(0));
-    let doubtful = call(&tool, r#"{"action":"go","force":null}"#);
-    assert_eq!(
-        doubtful.applied(),
-        Applied::Strictest(Doubt::Condition { rule: 1 })
-    );
-    assert_eq!(effect(&tool, r#"{"action":"go"}"#), Effect::ReadOnly);
-}
-
-#[test]
 fn it_can_be_said_why_a_rule_does_not_match() {
     let when = When::argument("a", Condition::equals(1))
         .and_then(|when| when.and("b", Condition::equals(2)))
@@ -218,38 +204,6 @@ fn it_can_be_said_why_a_rule_does_not_match() {
     };
     assert!(certain(r#"{"a":1,"a":1,"b":3}"#));
     assert!(!certain(r#"{"a":1,"a":1,"b":2}"#));
-}
-
-#[test]
-fn a_pointer_goes_through_objects_and_arrays() {
-    let tool = tool(
-        DESTROYS,
-        &[
-            reads("/a~1b/1/~0", Condition::equals(json!({"x": [null]}))),
-            reads("/", Condition::equals("empty name")),
-        ],
-    );
-    for (arguments, want) in [
-        (r#"{"a/b":[0,{"~":{"x":[null]}}]}"#, Effect::ReadOnly),
-        (r#"{"a/b":[{"~":{"x":[null]}}]}"#, Effect::Destructive),
-        (r#"{"a/b":{"1":{"~":{"x":[null]}}}}"#, Effect::ReadOnly),
-        (r#"{"a/b":{"01":{"~":{"x":[null]}}}}"#, Effect::Destructive),
-        (r#"{"a/b":7}"#, Effect::Destructive),
-        (r#"{"":"empty name"}"#, Effect::ReadOnly),
-    ] {
-        assert_eq!(effect(&tool, arguments), want, "{arguments}");
-    }
-}
-
-#[test]
-fn a_tool_without_rules_never_looks_at_the_arguments() {
-    let tool = tool("readOnly=true", &[]);
-    assert!(tool.refinements.is_empty());
-    for arguments in ["", "{}", "not json", r#"{"a":1,"a":2}"#] {
-        let call = call(&tool, arguments);
-        assert_eq!(call.applied(), Applied::Tool);
-        assert_eq!(call.plan(), &**tool.plan());
-    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
-//! The asking side.
+//! The asking side: finds a gateway and asks it.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use axum::Router;
@@ -17,9 +18,11 @@ use tower::ServiceExt;
 
 use super::SERVER;
 use super::events::{self, Events};
-use crate::admin;
 use crate::error::AppError;
+use crate::registered::{self, Gateway};
 use crate::runtime::Runtime;
+use crate::state_dir::StateDir;
+use crate::{admin, args};
 
 /// Where a gateway is asked whose address is not a URL.
 const LOCALHOST: &str = "http://localhost/";
@@ -45,12 +48,10 @@ impl Remote {
     /// [`AppError`] if the address cannot be used, nothing answers, or it is a gateway's public
     /// address.
     pub(crate) async fn find(url: &str) -> Result<Option<Self>, AppError> {
-        let unusable =
-            |error: &dyn std::fmt::Display| AppError::Usage(format!("--url {url:?}: {error}"));
         let socket = url.strip_prefix("unix:");
         // of a socket, the name is for `Host` alone
         let base = Url::parse(socket.map_or(url, |_| LOCALHOST));
-        let base = base.map_err(|error| unusable(&error))?;
+        let base = base.map_err(|error| AppError::Usage(format!("--url {url:?}: {error}")))?;
         let at = At::Elsewhere(client(base.scheme() == "https", socket)?);
         let remote = Self { at, base };
         let answer = remote.send(&remote.at(&["readyz"]), None).await;
@@ -207,8 +208,6 @@ async fn whole(answer: Response<Body>) -> Result<Bytes, String> {
 }
 
 fn client(verifies: bool, socket: Option<&str>) -> Result<Client, AppError> {
-    let unusable =
-        |error: &dyn std::fmt::Display| AppError::Remote(format!("no HTTP client: {error}"));
     // no proxy: gateways are asked on the machine or the network they run on
     let mut builder = Client::builder().no_proxy();
     #[cfg(unix)]
@@ -219,21 +218,67 @@ fn client(verifies: bool, socket: Option<&str>) -> Result<Client, AppError> {
     if socket.is_some() {
         return Err(AppError::Usage("--url: no Unix sockets here".into()));
     }
-    if verifies {
-        // the system's certificates, checked by the provider that is linked in anyway; an error
-        // means that one is installed already
-        let _ = rustls::crypto::ring::default_provider().install_default();
-    } else {
+    // an error means that a provider is installed already
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    if !verifies {
         // plain HTTP works on machines without any certificate
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let tls = rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| unusable(&error))?
-            .with_root_certificates(rustls::RootCertStore::empty())
-            .with_no_client_auth();
-        builder = builder.tls_backend_preconfigured(tls);
+        builder = builder.tls_certs_only([]);
     }
-    builder.build().map_err(|error| unusable(&error))
+    let built = builder.build();
+    built.map_err(|error| AppError::Remote(format!("no HTTP client: {error}")))
+}
+
+/// Finds the gateway that the arguments name, or else the one that is running.
+///
+/// # Errors
+///
+/// [`AppError`] if none answers, if what answers is not a gateway, or if several are running and
+/// none is named.
+pub(crate) async fn gateway(
+    args: &args::Gateway,
+    state: Option<&StateDir>,
+) -> Result<(Remote, String), AppError> {
+    let url = match &args.url {
+        Some(url) => url.clone(),
+        None => address(state, args.config.as_deref())?,
+    };
+    match Remote::find(&url).await? {
+        Some(remote) => Ok((remote, url)),
+        None => Err(AppError::Remote(format!(
+            "what answers at {url} is not a gateway"
+        ))),
+    }
+}
+
+/// Returns the admin address of the gateway that runs with this config file, or of the only one
+/// that runs. If none is registered, it is the default address.
+///
+/// # Errors
+///
+/// [`AppError`] if several gateways could be meant, or none runs with this config file.
+pub(crate) fn address(state: Option<&StateDir>, config: Option<&Path>) -> Result<String, AppError> {
+    let all = state.map(registered::gateways).unwrap_or_default();
+    let listed: String = all.iter().map(|one| format!("\n  {one}")).collect();
+    let shown = config
+        .map(|file| file.display().to_string())
+        .unwrap_or_default();
+    let absolute = config.map(std::fs::canonicalize).transpose();
+    let absolute = absolute.map_err(AppError::io(format!("--config {shown}")))?;
+    let is_meant = |one: &&Gateway| absolute.is_none() || one.config == absolute;
+    let with = config.map_or_else(String::new, |_| format!(" with {shown}"));
+    match &all.iter().filter(is_meant).collect::<Vec<_>>()[..] {
+        [only] => Ok(only.admin.clone()),
+        [] if config.is_none() => Ok(format!("http://{}", admin::DEFAULT)),
+        [] if all.is_empty() => Err(AppError::Remote(format!(
+            "no gateway is running{with}; start it with `callward serve --config {shown}`"
+        ))),
+        [] => Err(AppError::Remote(format!(
+            "no gateway is running{with}, but others are; name one:{listed}"
+        ))),
+        _ => Err(AppError::Usage(format!(
+            "several gateways are running{with}; name one:{listed}"
+        ))),
+    }
 }
 
 /// Returns the innermost cause: the outer ones only add context.

@@ -1,16 +1,12 @@
 //! The requests of the command line to a running gateway, over HTTP on the admin listener.
 //!
-//! One file for each subject: what it returns is the JSON of the route, of `--json`, and of the
-//! table that a command shows. To add one: a function of the stack, its route, and a command.
+//! What a function of the stack returns is the JSON of its route, of `--json`, and of the table that
+//! a command shows. To add one: a function in `status`, its route, and a command.
 
-mod breakers;
-mod cache;
 mod call;
 mod client;
 mod events;
-mod find;
-mod limits;
-mod servers;
+mod status;
 
 use std::sync::Arc;
 
@@ -29,24 +25,23 @@ use crate::http::json;
 use crate::runtime::Runtime;
 use crate::view;
 
-pub(crate) use client::Remote;
-pub(crate) use find::{address, gateway};
+pub(crate) use client::{Remote, address, gateway};
 
 /// Returns the routes, to be nested under `/api`.
 pub(crate) fn routes(runtime: Arc<Runtime>) -> Router {
-    let breakers = read(breakers::all).merge(order(breakers::FORCE, breakers::force));
+    let breakers = read(status::breakers).merge(order(status::FORCE, status::force));
     let missing = read(|stack| view::missing(stack).into());
-    let drain = order(servers::NOTHING, servers::drain);
-    let undrain = order(servers::NOTHING, servers::undrain);
-    let weigh = order(servers::WEIGHT, servers::weigh);
+    let drain = order(status::NOTHING, status::drain);
+    let undrain = order(status::NOTHING, status::undrain);
+    let weigh = order(status::WEIGHT, status::weigh);
     Router::new()
         .route("/breakers", breakers)
-        .route("/cache", read(cache::all))
-        .route("/cache/purge", order(cache::PURGE, cache::purge))
-        .route("/limits", read(limits::all))
+        .route("/cache", read(status::cache))
+        .route("/cache/purge", order(status::PURGE, status::purge))
+        .route("/limits", read(status::limits))
         .route("/missing", missing)
         .route("/routes/events", get(events::follow))
-        .route("/servers", read(servers::all))
+        .route("/servers", read(status::servers))
         .route("/servers/{server}/drain", drain)
         .route("/servers/{server}/undrain", undrain)
         .route("/servers/{server}/weight", weigh)
@@ -197,21 +192,4 @@ fn refusal(error: &ToolError) -> Response {
         _ => StatusCode::BAD_REQUEST,
     };
     json(status, &view::error(error))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_invalid_pin_is_refused() {
-        assert_eq!(pin(None).unwrap(), None);
-        assert_eq!(pin(Some("")).unwrap(), None);
-        let named = ServerId::new("a-1").unwrap();
-        assert_eq!(pin(Some("server=a-1")).unwrap(), Some(named));
-        for odd in ["server=", "server=a&b=c", "srever=a", "a", "server=%20"] {
-            let error = pin(Some(odd)).unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::InvalidCall, "{odd}");
-        }
-    }
 }

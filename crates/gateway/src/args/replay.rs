@@ -76,9 +76,10 @@ pub(crate) struct ReplayCalls {
         long,
         value_name = "SOURCE",
         default_value = "recorded",
+        value_parser = ["recorded", "inferred"],
         requires = "calls"
     )]
-    pub(crate) hints: Hints,
+    pub(crate) hints: String,
     /// Plan by these definitions, in any form that `callward annotate` reads
     #[arg(long, value_name = "FILE", requires = "calls")]
     pub(crate) tools: Option<PathBuf>,
@@ -102,11 +103,4 @@ pub(crate) struct ReplayCalls {
     /// The time between two calls of a session without recorded times
     #[arg(long, value_name = "TIME", default_value = "0s", requires = "calls", value_parser = humantime::parse_duration)]
     pub(crate) gap: Duration,
-}
-
-/// Where plans come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Hints {
-    Recorded,
-    Inferred,
 }

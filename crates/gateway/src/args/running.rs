@@ -31,7 +31,6 @@ share of look-ups that were answered without a server; `saved` the time those wo
 
 Examples:
   callward cache
-  callward cache --json --url http://127.0.0.1:8081
   callward cache purge --tool orders__get_order")]
 pub(crate) struct Cache {
     #[command(flatten)]
@@ -63,19 +62,15 @@ pub(crate) struct PurgeArgs {
     pub(crate) all: bool,
     /// The results of this tool: as clients see it, or SET.TOOL
     #[arg(long)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tool: Option<String>,
     /// What was read from this server, and from those that stand in for it
     #[arg(long, value_name = "ID")]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) server: Option<String>,
     /// The results of tools with this tag, and what was read from scopes of this name
     #[arg(long)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tag: Option<String>,
     /// What is this principal's alone
     #[arg(long, value_name = "NAME")]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) principal: Option<String>,
 }
 
@@ -181,12 +176,7 @@ their own. Calls are shed when too many wait, and expire when their time is over
 Budgets: how many retries the calls of a replica set have paid for, and how many were refused.
 Hedges: second attempts at slow reads. Loop guard: failing calls that a session keeps repeating.
 
---json prints one object, as GET /api/limits answers.
-
-Examples:
-  callward limits
-  callward limits --url http://127.0.0.1:8081
-  callward limits --json";
+--json prints one object, as GET /api/limits answers.";
 
 pub(super) const EVENTS_HELP: &str = "\
 One line for each attempt of a call that a server got, or that no server could get, for each change
@@ -198,6 +188,5 @@ no call waits for it. Ends with Ctrl-C, or with the gateway.
 routeDecision, routeFailed, healthUpdate, affinitySet, affinityExpired, toolRefused, toolRenamed or
 missed.
 
-Examples:
-  callward events
+Example:
   callward events --json | jq 'select(.type == \"healthUpdate\")'";

@@ -39,22 +39,18 @@ pub(crate) async fn run(args: Annotate) -> Outcome {
     };
     let inferred = infer(inference, groups, &tools);
 
-    let mut failed = false;
-    for error in &listing.failures {
-        output::error(error);
-        failed = true;
-    }
+    listing.failures.iter().for_each(output::error);
     let mut lines = Vec::new();
     for ((tool, inferred), found) in tools.iter().zip(&inferred).zip(found) {
         lines.push(line(tool, inferred, config, &args));
         if let Err(fault) = tool {
             output::error(&format_args!("{}: {fault}", found.place));
-            failed = true;
         }
     }
     if !lines.is_empty() {
         output::line(lines.join("\n"));
     }
+    let failed = !listing.failures.is_empty() || tools.iter().any(Result::is_err);
     Ok(ExitCode::from(u8::from(failed)))
 }
 
@@ -109,7 +105,7 @@ fn judged(
 fn line(tool: &Readable<'_>, inferred: &Inferred, config: &Config, args: &Annotate) -> String {
     let (tool, declared) = match tool {
         Ok((tool, declared)) => (tool, declared),
-        Err(fault) => return json!({ "name": fault.name, "error": fault.reason() }).to_string(),
+        Err(fault) => return json!({ "name": fault.name, "error": fault.reason }).to_string(),
     };
     let judged = judged(tool, inferred, declared, config, args);
     let problem = |problem: &AnnotationProblem| {

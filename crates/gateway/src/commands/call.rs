@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::args::Call;
-use crate::commands::from::{Place, Purpose, check_arguments};
+use crate::commands::from::{Place, check_arguments};
 use crate::commands::status::items;
 use crate::error::Outcome;
 use crate::output::{self, took};
@@ -18,7 +18,7 @@ use crate::table::shown;
 
 pub(crate) async fn run(args: Call, state: Option<&StateDir>) -> Outcome {
     check_arguments(&args.arguments)?;
-    let place = Place::find(&args.from, Purpose::Call, state).await?;
+    let place = Place::find(&args.from, true, state).await?;
     let (arguments, server) = (args.arguments.clone().into(), args.server.clone());
     let answer = place.remote.call(&args.tool, arguments, server).await;
     let succeeded = answer.map(|(outcome, result)| show(&outcome, result.as_deref(), &args));

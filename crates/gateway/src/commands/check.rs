@@ -12,7 +12,7 @@ use crate::commands::status::items;
 use crate::config::{Config, Keys, ServerConfig, show_duration};
 use crate::error::Outcome;
 use crate::output;
-use crate::table::{Table, shown};
+use crate::table::{self, shown};
 use crate::{admin, assemble, telemetry, view};
 
 /// Shows what would run. The file was checked on the way here.
@@ -48,6 +48,7 @@ pub(crate) fn check(file: Option<&Path>, config: &Config, json: bool) -> Outcome
         // where spans and metrics are sent; absent if they are not
         "traces": place(OtlpConfig::traces_url),
         "metrics": place(OtlpConfig::metrics_url),
+        "recorded": recorded(config),
         "servers": servers,
     }));
     let changed = config.changed();
@@ -57,7 +58,7 @@ pub(crate) fn check(file: Option<&Path>, config: &Config, json: bool) -> Outcome
         }
         output::json(&checked);
     } else {
-        print(file, config, &checked, &changed);
+        print(file, &checked, &changed);
     }
     Ok(ExitCode::from(u8::from(!ok)))
 }
@@ -87,7 +88,7 @@ fn server(server: &ServerConfig, config: &Config) -> Value {
     checked
 }
 
-fn print(file: Option<&Path>, config: &Config, checked: &Value, changed: &Keys) {
+fn print(file: Option<&Path>, checked: &Value, changed: &Keys) {
     match file {
         Some(file) => {
             let end = match checked["ok"] == true {
@@ -100,34 +101,15 @@ fn print(file: Option<&Path>, config: &Config, checked: &Value, changed: &Keys) 
             "no --config, and no {DEFAULT_FILE} in this folder: the embedded sample would run"
         )),
     }
-    let of = |key: &str| shown("", &checked[key]);
-    let telemetry = match [&checked["traces"], &checked["metrics"]].map(Value::as_str) {
-        [None, None] => "nothing is sent to a collector".to_owned(),
-        sent => {
-            let [traces, metrics] = sent.map(|url| url.unwrap_or("nowhere"));
-            format!("spans to {traces}, metrics to {metrics}")
-        }
-    };
-    let attempt = of("attempt_timeout");
-    for (what, text) in [
-        ("endpoint", format!("http://{}/mcp", of("listen"))),
-        ("admin", of("admin")),
-        (
-            "limits",
-            format!("attempts within {attempt} unless a tool states its time"),
-        ),
-        ("listing", format!("within {}", of("listing_timeout"))),
-        ("recorded", recorded(config)),
-        ("telemetry", telemetry),
-    ] {
-        output::line(format_args!("{what:<10} {text}"));
+    let members = checked.as_object().into_iter().flatten();
+    for (what, text) in members.filter_map(|(what, value)| Some((what, value.as_str()?))) {
+        output::line(format_args!("{what:<15}  {text}"));
     }
     let servers = items(&checked["servers"]);
-    Table::of(
+    table::print(
         "server=id set weight prefix target",
         servers.iter().copied(),
-    )
-    .print();
+    );
     let show = |section: &str, keys: &Keys| {
         for (key, value) in keys {
             output::line(format_args!("{section}.{key} = {value}"));

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use serde_json::Value;
 
 use crate::args::Explain;
-use crate::commands::from::{Place, Purpose, check_arguments};
+use crate::commands::from::{Place, check_arguments};
 use crate::error::Outcome;
 use crate::state_dir::StateDir;
 use crate::{output, plain};
@@ -14,7 +14,7 @@ pub(crate) async fn run(args: Explain, state: Option<&StateDir>) -> Outcome {
     if let Some(arguments) = &args.arguments {
         check_arguments(arguments)?;
     }
-    let place = Place::find(&args.from, Purpose::Ask, state).await?;
+    let place = Place::find(&args.from, false, state).await?;
     let (tool, arguments) = (args.tool.as_str(), args.arguments.map(Into::into));
     let path = ["tools", tool, "explain"];
     let path = if arguments.is_some() {

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use crate::api::{self, Remote};
 use crate::args::{From, Run};
 use crate::assemble::{self, Environment};
+use crate::commands::run::failure;
 use crate::config::{Config, ServerConfig, Servers};
 use crate::error::AppError;
 use crate::metrics::Telemetry;
@@ -20,7 +21,6 @@ use crate::runtime::Runtime;
 use crate::shutdown::Stop;
 use crate::state_dir::StateDir;
 use crate::table::shown;
-use crate::view;
 
 /// How long a command waits for servers before it prints a note.
 const SILENCE: Duration = Duration::from_secs(2);
@@ -32,16 +32,9 @@ pub(crate) struct Place {
     own: Option<Arc<Runtime>>,
 }
 
-/// What a place is found for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    Ask,
-    Call,
-}
-
 impl Place {
-    /// Finds or starts what the arguments name. Calls of it are written down if the config asks for
-    /// it.
+    /// Finds or starts what the arguments name, to make calls or only to ask. Calls are written to
+    /// the audit log if the config asks for it.
     ///
     /// # Errors
     ///
@@ -50,7 +43,7 @@ impl Place {
     /// writes it.
     pub(crate) async fn find(
         from: &From,
-        purpose: Purpose,
+        calls: bool,
         state: Option<&StateDir>,
     ) -> Result<Self, AppError> {
         let own = own(from.config.as_deref(), &from.command)?;
@@ -66,7 +59,7 @@ impl Place {
                 None => (endpoint(&url), Environment::Small),
             }
         };
-        if purpose == Purpose::Ask {
+        if !calls {
             config.audit.path = None;
         }
         let telemetry = Telemetry::exporting(None)?;
@@ -84,16 +77,9 @@ impl Place {
                 started.await;
             }
         }
-        if let [server] = &own.stack.servers()[..]
-            && !server.up
-        {
+        if let (1, Some(error)) = (own.stack.servers().len(), failure(&own)) {
             own.finish().await;
-            let reason = server.last_error.as_deref().unwrap_or("it does not answer");
-            return Err(AppError::Remote(format!(
-                "server `{}` is down: {}",
-                server.id,
-                view::advised(reason)
-            )));
+            return Err(error);
         }
         let remote = Remote::here(own.clone())?;
         Ok(Self {

@@ -7,10 +7,10 @@ use serde_json::json;
 
 use crate::args::Lint;
 use crate::error::Outcome;
-use crate::listed::{Listed, Listing};
+use crate::listed::Listing;
 use crate::output::{self, Tone, counted};
 use crate::plain;
-use crate::table::Table;
+use crate::table;
 
 /// The input cannot be read, or the command line is wrong.
 const UNREADABLE: u8 = 2;
@@ -27,8 +27,21 @@ pub(crate) async fn run(args: Lint) -> Outcome {
             return Ok(ExitCode::from(UNREADABLE));
         }
     };
-    let (tools, readable) = tools(&listing);
-    let candidates: Vec<_> = tools.iter().copied().map(candidate).collect();
+    let mut errors: Vec<String> = listing.failures.iter().map(ToString::to_string).collect();
+    let mut candidates = Vec::new();
+    for found in &listing.found {
+        match &found.tool {
+            Ok(tool) => candidates.push(Candidate {
+                subject: tool.subject(),
+                definition: serde_json::from_str(&tool.text).ok(),
+            }),
+            Err(fault) => errors.push(format!("{}: {fault}", found.place)),
+        }
+    }
+    if candidates.is_empty() && errors.is_empty() {
+        errors.push("no tools to look at".to_owned());
+    }
+    errors.iter().for_each(output::error);
     let mut findings = check(&candidates);
     findings.retain(|finding| !args.allow.contains(&finding.code));
 
@@ -37,7 +50,7 @@ pub(crate) async fn run(args: Lint) -> Outcome {
     } else {
         args.deny
     };
-    if tools.is_empty() && !readable && !args.json {
+    if candidates.is_empty() && !args.json {
         return Ok(ExitCode::from(UNREADABLE));
     }
     let count = |is: &dyn Fn(Severity) -> bool| {
@@ -51,51 +64,20 @@ pub(crate) async fn run(args: Lint) -> Outcome {
         findings.iter().for_each(output::json);
         let [errors, warnings, infos] = counts;
         output::json(&json!({ "summary": {
-            "tools": tools.len(),
+            "tools": candidates.len(),
             "errors": errors,
             "warnings": warnings,
             "infos": infos,
             "denied": denied,
         } }));
     } else {
-        show(&findings, counts, tools.len());
+        show(&findings, counts, candidates.len());
     }
-    Ok(match (readable, denied) {
-        (false, _) => ExitCode::from(UNREADABLE),
-        (true, 0) => ExitCode::SUCCESS,
-        (true, _) => ExitCode::FAILURE,
+    Ok(match denied {
+        _ if !errors.is_empty() => ExitCode::from(UNREADABLE),
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
     })
-}
-
-/// Returns the tools that can be checked, whether all could be read, and whether there were any.
-fn tools(listing: &Listing) -> (Vec<&Listed>, bool) {
-    let mut tools = Vec::new();
-    let mut readable = true;
-    for error in &listing.failures {
-        output::error(error);
-        readable = false;
-    }
-    for found in &listing.found {
-        match &found.tool {
-            Ok(tool) => tools.push(tool),
-            Err(fault) => {
-                output::error(&format_args!("{}: {fault}", found.place));
-                readable = false;
-            }
-        }
-    }
-    if tools.is_empty() && readable {
-        output::error(&"no tools to look at");
-        readable = false;
-    }
-    (tools, readable)
-}
-
-fn candidate(tool: &Listed) -> Candidate<'_> {
-    Candidate {
-        subject: tool.subject(),
-        definition: serde_json::from_str(&tool.text).ok(),
-    }
 }
 
 fn codes(as_json: bool) {
@@ -109,7 +91,7 @@ fn codes(as_json: bool) {
     let codes: Vec<_> = codes.collect();
     match as_json {
         true => codes.iter().for_each(output::json),
-        false => Table::of("code severity summary", &codes).print(),
+        false => table::print("code severity summary", &codes),
     }
 }
 

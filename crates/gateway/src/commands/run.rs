@@ -8,7 +8,7 @@ use callward_mcp::client::Upstream;
 use crate::args::Run;
 use crate::assemble::{self, Environment};
 use crate::backend::StackBackend;
-use crate::commands::serve::{Listeners, Manner};
+use crate::commands::serve::Manner;
 use crate::commands::{from, serve};
 use crate::error::{AppError, Outcome};
 use crate::log::Log;
@@ -24,7 +24,7 @@ pub(crate) async fn run(args: Run, state: Option<&StateDir>, log: &Log) -> Outco
     let mut config = from::wrapped(&args)?;
     let program = args.command.first().map_or("the server", String::as_str);
     config.cache.layer.evidence_file = match &args.config {
-        Some(file) => evidence::file_of_config(state, file),
+        Some(file) => state.and_then(|state| state.file_of_config("evidence", file, "jsonl")),
         None => evidence::file_of_command(state, &args.command),
     };
     if let Some(address) = args.http {
@@ -33,7 +33,7 @@ pub(crate) async fn run(args: Run, state: Option<&StateDir>, log: &Log) -> Outco
     let exporter = telemetry::exporter(&config.telemetry)?;
     log.start(exporter.as_ref());
     let listeners = match args.http {
-        Some(_) => Some(Listeners::bind(&config).await?),
+        Some(_) => Some(serve::bind(&config).await?),
         None => None,
     };
     let telemetry = Telemetry::exporting(exporter)?;

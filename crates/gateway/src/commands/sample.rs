@@ -3,13 +3,14 @@
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::serve::ListenerExt;
 use tokio_util::task::TaskTracker;
 
 use crate::config::Config;
-use crate::error::Outcome;
+use crate::error::{AppError, Outcome};
 use crate::{connections, http, output, sample, shutdown, stdio};
 
 pub(crate) async fn run(http: Option<SocketAddr>) -> Outcome {
@@ -26,14 +27,14 @@ pub(crate) async fn run(http: Option<SocketAddr>) -> Outcome {
         let endpoint = http::endpoint(backend, &config, &stop.closing)?;
         let routes = http::routes(endpoint, Router::new());
         let closing = stop.closing.clone();
-        let serving = connections::serve(
-            listener.tap_io(connections::prepare),
-            Some,
-            routes,
-            config.connections.clone(),
-            closing,
-        );
-        http::serve(serving, &calls, &[], &config, &stop).await?;
+        let listener = listener.tap_io(connections::prepare);
+        let limits = config.connections.clone();
+        let serving = async {
+            connections::serve(listener, Some, routes, limits, closing).await;
+            Ok(())
+        };
+        let served = shutdown::serve(serving, &calls, &[], &stop, Duration::ZERO, config.drain);
+        served.await.map_err(AppError::io("the listener broke"))?;
     } else {
         // a plain server has nothing to drain
         stdio::serve(backend, &calls, config.drain, &[], &stop).await?;

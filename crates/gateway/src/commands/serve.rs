@@ -6,22 +6,20 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use axum::serve::ListenerExt;
-use callward::registry::Catalogue;
 use serde_json::json;
 use tokio::net::TcpListener;
 
 use crate::args::Serve;
 use crate::assemble::{self, Environment, Running};
 use crate::commands::check::check;
-use crate::commands::run;
-use crate::commands::tools::table;
+use crate::commands::{run, tools};
 use crate::config::{AdminAddress, Config, Servers, exposed};
 use crate::error::{AppError, Outcome};
 use crate::kept_names::NameFile;
 use crate::log::Log;
 use crate::metrics::Telemetry;
 use crate::record::Recorder;
-use crate::registered::{Gateway, Registration};
+use crate::registered::{self, Gateway, Registration};
 use crate::runtime::Runtime;
 use crate::sample::Embedded;
 use crate::state_dir::StateDir;
@@ -55,7 +53,8 @@ pub(crate) async fn run(mut args: Serve, state: Option<&StateDir>, log: &Log) ->
     shutdown::ignore_hangup()?;
     let stop = shutdown::on_signal()?;
     let file = args.config.as_deref();
-    config.cache.layer.evidence_file = file.and_then(|file| evidence::file_of_config(state, file));
+    let evidence = |file| state?.file_of_config("evidence", file, "jsonl");
+    config.cache.layer.evidence_file = file.and_then(evidence);
     let names = file.and_then(|file| NameFile::of_config(state, file));
     let sets = config.servers.iter().map(|server| server.set.clone());
     config.kept_names = names
@@ -64,7 +63,7 @@ pub(crate) async fn run(mut args: Serve, state: Option<&StateDir>, log: &Log) ->
     let exporter = telemetry::exporter(&config.telemetry)?;
     log.start(exporter.as_ref());
     // bound before any server starts: a taken port is said at once, and clients may wait here
-    let listeners = Listeners::bind(&config).await?;
+    let listeners = bind(&config).await?;
     let telemetry = Telemetry::exporting(exporter)?;
     let recorder = Recorder::open(&args.recording)?;
     let running = start(&args, &config, &telemetry)?;
@@ -114,48 +113,28 @@ pub(crate) struct Manner {
     pub(crate) is_wrapped: bool,
 }
 
-impl Manner {
-    /// Returns the next command to try.
-    fn next(&self, tools: &Catalogue) -> String {
-        match tools.entries().first() {
-            _ if self.file.is_none() && !self.is_wrapped => {
-                "callward call orders__get_order '{\"order_id\": 1}'".into()
-            }
-            Some(first) => format!("callward explain {}", first.client_name()),
-            None => "callward tools".into(),
-        }
-    }
-}
+/// The bound listeners of a gateway: for clients, and for operators.
+pub(crate) type Listeners = (TcpListener, admin::Listener);
 
-/// The bound listeners of a gateway.
-pub(crate) struct Listeners {
-    public: TcpListener,
-    admin: admin::Listener,
-}
-
-impl Listeners {
-    /// Binds both.
-    ///
-    /// # Errors
-    ///
-    /// [`AppError`] if an address is taken, or not ours.
-    pub(crate) async fn bind(config: &Config) -> Result<Self, AppError> {
-        Ok(Self {
-            public: http::bind(config.http.listen, "--http or `http.listen`").await?,
-            admin: admin::Listener::bind(config.admin.listen.as_ref()).await?,
-        })
-    }
+/// Binds both.
+///
+/// # Errors
+///
+/// [`AppError`] if an address is taken, or not ours.
+pub(crate) async fn bind(config: &Config) -> Result<Listeners, AppError> {
+    let public = http::bind(config.http.listen, "--http or `http.listen`").await?;
+    let admin = admin::Listener::bind(config.admin.listen.as_ref()).await?;
+    Ok((public, admin))
 }
 
 /// Serves over HTTP until a signal comes, then ends the servers behind it.
 pub(crate) async fn serve(
     runtime: Arc<Runtime>,
-    listeners: Listeners,
+    (public, admin): Listeners,
     mut manner: Manner,
     config: &Config,
     state: Option<&StateDir>,
 ) -> Outcome {
-    let Listeners { public, admin } = listeners;
     let url = format!("http://{}/mcp", http::bound(&public)?);
     let admin_address = admin.address()?;
     let registration = register(state, &url, &admin_address, &manner);
@@ -165,9 +144,7 @@ pub(crate) async fn serve(
     let routes = http::gateway(runtime.clone(), &config.http)?;
     let operators = admin::routes(runtime.clone());
     let closing = runtime.stop.closing.clone();
-    #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix limits descriptors"))]
     let mut limits = config.http.connections.clone();
-    #[cfg(unix)]
     connections::make_fit(&mut limits);
     let public = public.tap_io(connections::prepare);
     let serving = async move {
@@ -175,6 +152,7 @@ pub(crate) async fn serve(
             connections::serve(public, Some, routes, limits.clone(), closing.clone()),
             admin.serve(operators, limits, closing)
         );
+        Ok(())
     };
     let mut names = manner.names.take();
     let starting = async {
@@ -184,9 +162,18 @@ pub(crate) async fn serve(
             return error;
         }
         if !manner.json && !manner.is_wrapped {
-            table(&view::tools(stack)).print();
+            tools::show(&view::tools(stack));
         }
-        output::note(format_args!("try:  {}", manner.next(&stack.catalogue())));
+        match stack.catalogue().entries().first() {
+            _ if manner.file.is_none() && !manner.is_wrapped => {
+                output::note("try:  callward call orders__get_order '{\"order_id\": 1}'");
+            }
+            Some(first) => output::note(format_args!(
+                "try:  callward explain {}",
+                first.client_name()
+            )),
+            None => {}
+        }
         match evidence::keep(stack.clone()).await {}
     };
     // at once: a name that is not written may go to another tool after the next start
@@ -197,8 +184,10 @@ pub(crate) async fn serve(
         }
     };
     let (servers, stop) = (&runtime.upstreams, &runtime.stop);
+    let (lame_duck, limit) = (config.http.lame_duck, config.http.drain);
+    let serving = shutdown::serve(serving, calls, servers, stop, lame_duck, limit);
     let served = tokio::select! {
-        served = http::serve(serving, calls, servers, &config.http, stop) => served,
+        served = serving => served.map_err(AppError::io("the listener broke")),
         error = starting => Err(error),
         never = naming => match never {},
     };
@@ -246,7 +235,7 @@ fn register(
         public: url.to_owned(),
         config: file.and_then(|file| std::fs::canonicalize(file).ok()),
     };
-    match Registration::new(state?, &gateway) {
+    match registered::register(state?, &gateway) {
         Ok(registration) => Some(registration),
         Err(error) => {
             output::warning(&format_args!(

@@ -10,7 +10,8 @@ use crate::args::{Breakers, Cache, CacheCommand, Gateway, Servers, ServersComman
 use crate::error::{AppError, Outcome};
 use crate::output;
 use crate::state_dir::StateDir;
-use crate::table::{Table, shown, split};
+use crate::table::{self, shown, split};
+use crate::view::with_values;
 
 /// The tables of an answer: of each its heading if it has one, the path of its rows, and its
 /// columns.
@@ -49,7 +50,7 @@ pub(crate) async fn cache(args: Cache, state: Option<&StateDir>) -> Outcome {
         return show(&["cache"], None, &args.gateway, state, CACHE).await;
     };
     let path = ["cache", "purge"];
-    if let Some(answer) = ask(&path, Some(json!(what)), &args.gateway, state).await? {
+    if let Some(answer) = ask(&path, Some(with_values(json!(what))), &args.gateway, state).await? {
         output::line(shown("", &answer));
     }
     Ok(ExitCode::SUCCESS)
@@ -118,7 +119,7 @@ async fn show(
             }
             output::heading(&format!("\n{heading}"));
         }
-        Table::of(columns, rows).print();
+        table::print(columns, rows);
     }
     Ok(ExitCode::SUCCESS)
 }

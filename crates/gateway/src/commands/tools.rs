@@ -7,21 +7,21 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::args::Tools;
-use crate::commands::from::{Place, Purpose};
+use crate::commands::from::Place;
 use crate::error::Outcome;
 use crate::output::{self, counted};
 use crate::state_dir::StateDir;
-use crate::table::{Table, shown};
+use crate::table::{self, shown};
 
 pub(crate) async fn run(args: Tools, state: Option<&StateDir>) -> Outcome {
-    let place = Place::find(&args.from, Purpose::Ask, state).await?;
+    let place = Place::find(&args.from, false, state).await?;
     let tools: Result<Vec<Value>, _> = place.remote.ask(&["tools"], None).await;
     place.tell_missing().await;
     place.end().await;
     let tools = only(tools?, &args.only);
     match (args.by_safety, args.json) {
         (false, false) => {
-            table(&tools).print();
+            show(&tools);
             for tool in &tools {
                 if let Some(missing) = tool["evidence"]["missing"].as_str() {
                     output::line(format_args!("{}: {missing}", shown("", &tool["name"])));
@@ -33,7 +33,7 @@ pub(crate) async fn run(args: Tools, state: Option<&StateDir>) -> Outcome {
                 output::json(tool);
             }
         }
-        (true, json) => show_groups(&tools, json),
+        (true, json) => show_groups(tools, json),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -48,26 +48,20 @@ fn only(mut tools: Vec<Value>, patterns: &[Annotations]) -> Vec<Value> {
 }
 
 /// The groups of `--by-safety`: of each the level, its word in JSON and its heading.
-const GROUPS: [[&str; 3]; 3] = [
-    ["safe", "read_only", "Read-only: let the agent call freely"],
-    ["moderate", "mutating", "Mutating: watch what changes"],
-    ["dangerous", "destructive", "Destructive: confirm each call"],
+const GROUPS: [&str; 3] = [
+    "safe | read_only | Read-only: let the agent call freely",
+    "moderate | mutating | Mutating: watch what changes",
+    "dangerous | destructive | Destructive: confirm each call",
 ];
 
-/// Returns `true` if a tool has this level. One that this version does not know is taken for the
-/// worst.
-fn has_level(tool: &Value, level: &str) -> bool {
-    let is_known = GROUPS.iter().any(|[known, ..]| tool["safety"] == *known);
-    tool["safety"] == level || (!is_known && level == "dangerous")
-}
-
-fn show_groups(tools: &[Value], json: bool) {
-    for (at, [level, group, heading]) in GROUPS.into_iter().enumerate() {
-        let of_level = |tool: &&Value| has_level(tool, level);
-        let tools: Vec<_> = tools.iter().filter(of_level).collect();
-        if json {
-            for tool in tools {
-                let mut tool = tool.clone();
+fn show_groups(mut tools: Vec<Value>, as_json: bool) {
+    for (at, group) in GROUPS.into_iter().enumerate() {
+        let [level, group, heading] = table::split(group);
+        // a level that this version does not know is taken for the worst
+        let is_of = |tool: &mut Value| tool["safety"] == level || level == "dangerous";
+        let of_level: Vec<_> = tools.extract_if(.., is_of).collect();
+        if as_json {
+            for mut tool in of_level {
                 tool["group"] = group.into();
                 output::json(&tool);
             }
@@ -77,16 +71,15 @@ fn show_groups(tools: &[Value], json: bool) {
             output::line("");
         }
         output::heading(heading);
-        if tools.is_empty() {
-            output::line("none");
-            continue;
+        match of_level.is_empty() {
+            true => output::line("none"),
+            false => table::print("tool=name effect category confirm", &of_level),
         }
-        Table::of("tool=name effect category confirm", tools).print();
     }
 }
 
 /// Puts the verdicts under each other. What is recorded has a column where anything is.
-pub(crate) fn table(tools: &[Value]) -> Table {
+pub(crate) fn show(tools: &[Value]) {
     let is_recorded = |tool: &Value| !matches!(tool["recorded"].as_str(), None | Some("none"));
     let recorded = if tools.iter().any(is_recorded) {
         " recorded"
@@ -95,7 +88,7 @@ pub(crate) fn table(tools: &[Value]) -> Table {
     };
     let columns = format!("tool=name effect safety cache retry confirm{recorded} source");
     let rows: Vec<Value> = tools.iter().map(row).collect();
-    Table::of(&columns, &rows)
+    table::print(&columns, &rows);
 }
 
 /// Adds to the lifetime by how much it is served by now where it is learned, and to the source the

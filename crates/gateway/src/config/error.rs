@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeValue;
 
 /// Types as the parser names them, and in TOML's words.
 const TYPES: [(&str, &str); 7] = [
@@ -75,14 +75,8 @@ struct Place {
 
 type Visit<'v, 'i> = dyn FnMut(&str, Range<usize>, &mut Spanned<DeValue<'i>>) + 'v;
 
-/// Visits every value of a table, each before its inner ones, with its path and where its key is.
-pub(super) fn walk<'i>(table: &mut DeTable<'i>, prefix: &str, visit: &mut Visit<'_, 'i>) {
-    for (key, value) in table.iter_mut() {
-        enter(&dotted(prefix, key.get_ref()), key.span(), value, visit);
-    }
-}
-
-fn enter<'i>(
+/// Visits a value and then its inner ones, each with its path and where its key is.
+pub(super) fn walk<'i>(
     path: &str,
     key: Range<usize>,
     value: &mut Spanned<DeValue<'i>>,
@@ -90,10 +84,14 @@ fn enter<'i>(
 ) {
     visit(path, key, value);
     match value.get_mut() {
-        DeValue::Table(inner) => walk(inner, path, visit),
+        DeValue::Table(table) => {
+            for (key, value) in table.iter_mut() {
+                walk(&dotted(path, key.get_ref()), key.span(), value, visit);
+            }
+        }
         DeValue::Array(items) => {
             for (number, item) in (1_usize..).zip(items.iter_mut()) {
-                enter(&format!("{path}.{number}"), item.span(), item, visit);
+                walk(&dotted(path, &number.to_string()), item.span(), item, visit);
             }
         }
         _ => {}
@@ -109,22 +107,23 @@ pub(super) fn dotted(path: &str, key: &str) -> String {
 }
 
 impl<'i> Source<'i> {
-    /// Finds the keys; a text that is not TOML has none.
     pub(crate) fn new(text: &'i str) -> Self {
-        let mut places = Vec::new();
+        let places = Vec::new();
+        Self { text, places }
+    }
+
+    /// Finds the keys.
+    pub(crate) fn index(&mut self, root: &mut Spanned<DeValue<'i>>) {
         let mut add = |path: &str, key: Range<usize>, value: &mut Spanned<DeValue<'i>>| {
             let is_inner = matches!(value.get_ref(), DeValue::Table(_) | DeValue::Array(_));
-            places.push(Place {
+            self.places.push(Place {
                 path: path.to_owned(),
                 shown: if is_inner { key.clone() } else { value.span() },
                 key,
                 value: value.span(),
             });
         };
-        if let Ok(mut root) = DeTable::parse(text) {
-            walk(root.get_mut(), "", &mut add);
-        }
-        Self { text, places }
+        walk("", 0..0, root, &mut add);
     }
 
     /// Returns the error of a text that is not TOML.
@@ -168,16 +167,15 @@ impl<'i> Source<'i> {
     }
 
     /// States a problem of a key. Where the key is absent, its table is pointed at.
-    pub(crate) fn key_fault(&self, path: &[&str], message: impl Into<String>) -> Fault {
-        self.fault(self.span(path), path.join("."), message.into())
+    pub(crate) fn key_fault(&self, key: &str, message: impl Into<String>) -> Fault {
+        self.fault(self.span(key), key.to_owned(), message.into())
     }
 
     /// Returns where a key stands, or its table.
-    pub(crate) fn span(&self, path: &[&str]) -> Option<Range<usize>> {
-        let (_, outer) = path.split_last()?;
-        let dotted = path.join(".");
-        let place = self.places.iter().find(|place| place.path == dotted);
-        place.map_or_else(|| self.span(outer), |place| Some(place.shown.clone()))
+    pub(crate) fn span(&self, key: &str) -> Option<Range<usize>> {
+        let outer = || self.span(key.rsplit_once('.')?.0);
+        let place = self.places.iter().find(|place| place.path == key);
+        place.map(|place| place.shown.clone()).or_else(outer)
     }
 
     /// States a problem of a place.

@@ -49,10 +49,8 @@ impl TryFrom<String> for AdminAddress {
 
 impl From<AdminAddress> for String {
     fn from(address: AdminAddress) -> Self {
-        match address {
-            AdminAddress::Tcp(address) => address.to_string(),
-            unix @ AdminAddress::Unix(_) => unix.to_string(),
-        }
+        let shown = address.to_string();
+        shown.trim_start_matches("http://").to_owned()
     }
 }
 

@@ -29,7 +29,8 @@ use callward::registry::KeptName;
 use callward::retry::RetryConfig;
 use callward::retry::hedge::HedgeConfig;
 use serde::{Deserialize, Serialize};
-use toml::de::DeTable;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
 pub(crate) use callward::core::human::{parse_duration, show_duration, show_size};
 
@@ -46,7 +47,8 @@ use crate::report::Reports;
 
 use self::error::{Fault, Source};
 use self::references::Env;
-use self::sections::{Admin, Breaker, Cache, Discovery, Limits, Router, Switch, profile};
+use self::sections::{Admin, Breaker, Cache, Discovery, Limits, Router, Switch};
+use self::sections::{profile, profile_name};
 
 with_defaults! {
     /// The whole file. Derived settings are set when it is checked. It has secrets, so that it is
@@ -54,7 +56,7 @@ with_defaults! {
     #[derive(Clone, Serialize, Deserialize)]
     #[serde(default)]
     pub(crate) struct Config {
-        #[serde(with = "profile")]
+        #[serde(deserialize_with = "profile", serialize_with = "profile_name")]
         pub(crate) profile: Profile,
         pub(crate) rules: RuleSet,
         #[serde(rename = "lexicon")]
@@ -119,20 +121,16 @@ impl Config {
     ///
     /// [`ConfigError`] with every problem found.
     pub(crate) fn load(file: &Path, servers: Servers) -> Result<Self, ConfigError> {
+        let refuse = |fault| ConfigError::new(file, vec![fault]);
         let bytes = std::fs::read(file).map_err(|error| {
             let message = format!("cannot be read: {error}");
-            let fault = Fault {
-                message,
-                ..Fault::default()
-            };
-            ConfigError::new(file, vec![fault])
+            refuse(Source::new("").fault(None, String::new(), message))
         })?;
         let text = String::from_utf8(bytes).map_err(|error| {
             let valid = error.utf8_error().valid_up_to();
             let text = String::from_utf8_lossy(&error.as_bytes()[..valid]).into_owned();
             let message = "expected UTF-8 text".to_owned();
-            let fault = Source::new(&text).fault(Some(valid..valid), String::new(), message);
-            ConfigError::new(file, vec![fault])
+            refuse(Source::new(&text).fault(Some(valid..valid), String::new(), message))
         })?;
         Self::parse_with(file, &text, &|name| std::env::var_os(name), servers)
     }
@@ -149,21 +147,23 @@ impl Config {
         env: Env<'_>,
         servers: Servers,
     ) -> Result<Self, ConfigError> {
-        let source = Source::new(text);
+        let mut source = Source::new(text);
         let failed = |faults| ConfigError::new(file, faults);
-        let mut root =
+        let root =
             DeTable::parse(text).map_err(|error| failed(vec![source.syntax_fault(&error)]))?;
+        let mut root = Spanned::new(root.span(), DeValue::Table(root.into_inner()));
+        source.index(&mut root);
         let folder = file.parent().unwrap_or_else(|| Path::new(""));
         let (references, mut faults) = References::resolve(&mut root, folder, env, &source);
         let (mut config, found) = read::read(root, &source);
         add(&mut faults, found);
         add(&mut faults, check::check(&mut config, &source));
-        let is_absent = source.span(&["servers"]).is_none();
-        let has_none = is_absent || (config.servers.is_empty() && faults.is_empty());
+        let is_empty = config.servers.is_empty();
+        let has_none = is_empty && (faults.is_empty() || source.span("servers").is_none());
         if servers == Servers::Some && has_none {
             let expected =
                 "expected at least one server: a table [servers.NAME] with `command` or `url`";
-            faults.push(source.key_fault(&["servers"], expected));
+            faults.push(source.key_fault("servers", expected));
         }
         if !faults.is_empty() {
             let scrub = |fault| references.scrub_fault(fault);

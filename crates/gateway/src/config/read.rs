@@ -15,7 +15,7 @@ use super::{Config, Server};
 use crate::similar::near;
 
 /// Reads what can be read. The faults are those of all other keys.
-pub(super) fn read(root: Spanned<DeTable<'_>>, source: &Source<'_>) -> (Config, Vec<Fault>) {
+pub(super) fn read(mut root: Spanned<DeValue<'_>>, source: &Source<'_>) -> (Config, Vec<Fault>) {
     let hints = Field::ALL.iter().map(|field| (field.as_str(), Value::Null));
     let (mut server, mut tool) = (json!(Server::default()), json!(ToolConfig::default()));
     server["annotations"] = hints.clone().collect();
@@ -29,9 +29,10 @@ pub(super) fn read(root: Spanned<DeTable<'_>>, source: &Source<'_>) -> (Config, 
         source,
         faults: Vec::new(),
     };
-    let mut root = root;
-    reader.table(root.get_mut(), &defaults, &mut Vec::new());
-    let config = Config::deserialize(toml::de::Deserializer::from(root));
+    if let DeValue::Table(table) = root.get_mut() {
+        reader.table(table, &defaults, &mut Vec::new());
+    }
+    let config = Config::deserialize(ValueDeserializer::from(root));
     let config = config.unwrap_or_else(|error| {
         reader.faults.push(source.parser_fault(&error));
         Config::default()

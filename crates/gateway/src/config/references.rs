@@ -11,7 +11,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeValue;
 
 use super::error::{Fault, Source, walk};
 
@@ -42,7 +42,7 @@ impl References {
     /// Replaces all references in a config, and returns the faults of those it cannot resolve.
     /// Paths are relative to `folder`.
     pub(super) fn resolve(
-        root: &mut Spanned<DeTable<'_>>,
+        root: &mut Spanned<DeValue<'_>>,
         folder: &Path,
         env: Env<'_>,
         source: &Source<'_>,
@@ -67,7 +67,7 @@ impl References {
             let fault = fault.map(|message| source.fault(Some(span), key.to_owned(), message));
             faults.extend(fault);
         };
-        walk(root.get_mut(), "", &mut visit);
+        walk("", 0..0, root, &mut visit);
         // a value that contains another one is replaced first
         found.sort_by_key(|found: &Resolved| std::cmp::Reverse(found.value.len()));
         (Self(found), faults)
@@ -174,17 +174,10 @@ fn look_up(reference: &str, folder: &Path, env: Env<'_>) -> Result<String, Strin
     if let Some(path) = reference.strip_prefix("file:") {
         return file(&folder.join(path));
     }
-    let name = reference.split(":-").next().unwrap_or_default();
-    Err(match is_variable(name) {
-        true => format!(
-            "expected `${{env:{reference}}}` for a variable of the environment, or \
-             `$${{{reference}}}` for the text itself, found `${{{reference}}}`"
-        ),
-        false => format!(
-            "expected `${{env:NAME}}`, `${{env:NAME:-default}}` or `${{file:PATH}}`, found \
-             `${{{reference}}}`; write `$${{` for the text itself"
-        ),
-    })
+    Err(format!(
+        "expected `${{env:NAME}}`, `${{env:NAME:-default}}` or `${{file:PATH}}`, found \
+         `${{{reference}}}`; write `$${{{reference}}}` for the text itself"
+    ))
 }
 
 /// As in a shell, `:-` stands for a variable that is empty, too.

@@ -9,12 +9,12 @@ use std::time::Duration;
 use callward::audit::AuditConfig;
 use callward::breaker::BreakerConfig;
 use callward::cache::CacheConfig;
-use callward::core::human::{duration, optional_duration, size};
+use callward::core::human::{duration, size};
 use callward::core::redact::{self, Redactor};
 use callward::core::{AuditScope, FreshnessMode};
 use callward::limit::{Cap, RateLimitConfig};
 use callward::router::RouterConfig;
-use callward::{LimitsConfig, PingConfig, Profile, StackBuilder};
+use callward::{PingConfig, Profile, StackBuilder};
 use callward_mcp::server::HttpOptions;
 use serde::de::{Deserialize, Deserializer, Error};
 use serde::{Serialize, Serializer};
@@ -96,10 +96,10 @@ with_defaults! {
         pub(crate) layer: CacheConfig,
         pub(crate) freshness: FreshnessMode = FreshnessMode::Learned,
         /// The ceiling of lifetimes; `None` for the profile's.
-        #[serde(with = "optional_duration")]
+        #[serde(with = "duration")]
         pub(crate) ttl: Option<Duration>,
         /// How long results of idempotent writes are kept; `None` for the mode's choice.
-        #[serde(with = "optional_duration")]
+        #[serde(with = "duration")]
         pub(crate) idempotent_ttl: Option<Duration>,
         /// Whether each result states what the cache did.
         pub(crate) report: bool,
@@ -112,20 +112,10 @@ with_defaults! {
 pub(crate) struct Limits {
     #[serde(flatten)]
     pub(crate) rate: RateLimitConfig,
-    #[serde(with = "optional_duration")]
+    #[serde(with = "duration")]
     pub(crate) attempt_timeout: Option<Duration>,
     #[serde(with = "TimesOrDuration")]
     pub(crate) progress_cap: Cap,
-}
-
-impl Limits {
-    pub(crate) fn layers(&self) -> LimitsConfig {
-        let mut limits = LimitsConfig::default();
-        limits.rate = self.rate;
-        limits.progress_cap = self.progress_cap;
-        limits.attempt_timeout = self.attempt_timeout;
-        limits
-    }
 }
 
 /// How far progress extends an attempt: a number of times its timeout, or a duration.
@@ -239,22 +229,13 @@ with_defaults! {
 }
 
 /// The name of a preset.
-pub(super) mod profile {
-    use super::{Deserialize, Deserializer, Error, Profile, Serializer};
+pub(super) fn profile<'de, D: Deserializer<'de>>(from: D) -> Result<Profile, D::Error> {
+    let name = String::deserialize(from)?;
+    Profile::by_name(&name).ok_or_else(|| D::Error::unknown_variant(&name, Profile::NAMES))
+}
 
-    pub(in super::super) fn serialize<S: Serializer>(
-        profile: &Profile,
-        to: S,
-    ) -> Result<S::Ok, S::Error> {
-        to.serialize_str(profile.name)
-    }
-
-    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<Profile, D::Error> {
-        let name = String::deserialize(from)?;
-        Profile::by_name(&name).ok_or_else(|| D::Error::unknown_variant(&name, Profile::NAMES))
-    }
+pub(super) fn profile_name<S: Serializer>(profile: &Profile, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(profile.name)
 }
 
 fn address<'de, D: Deserializer<'de>>(from: D) -> Result<SocketAddr, D::Error> {

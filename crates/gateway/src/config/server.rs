@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use callward::cache::{ScopeTemplate, StateGroup};
-use callward::core::human::{duration, optional_duration, size};
+use callward::core::human::{duration, size};
 use callward::core::redact;
 use callward::limit::{ConcurrencyLimitLayer, Shed};
 use callward::{Annotations, Caching, Instances, ReplicaSetId, ServerId, ToolName, Trust, Weight};
@@ -64,7 +64,7 @@ with_defaults! {
         pub(crate) max_message: u64 = DEFAULT_MAX_LINE as u64,
         /// Which other sets share its state.
         pub(crate) state: StateGroup,
-        #[serde(with = "optional_duration")]
+        #[serde(with = "duration")]
         pub(crate) ttl: Option<Duration>,
         pub(crate) cache: Option<bool>,
         pub(crate) annotations: Annotations,
@@ -87,7 +87,7 @@ pub(crate) struct ToolConfig {
     pub(crate) verify_with: Option<ToolName>,
     /// How many calls of it this server gets at once.
     pub(crate) max_concurrent: Option<NonZeroUsize>,
-    #[serde(with = "optional_duration")]
+    #[serde(with = "duration")]
     pub(crate) ttl: Option<Duration>,
     pub(crate) cache: Option<bool>,
     #[serde(flatten)]

@@ -1,7 +1,5 @@
 //! How many files the system lets the process open, and connections that fit in.
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-
 use super::ConnectionLimits;
 
 /// Descriptors for everything but clients: servers, logs, the state directory.
@@ -14,30 +12,16 @@ const FEWEST: u64 = 16;
 /// connections: raises the soft limit of open files as far as that needs and the hard limit allows,
 /// and lowers the number of connections if that is not enough.
 pub(crate) fn make_fit(limits: &mut ConnectionLimits) {
-    let Some(wanted) = u64::try_from(limits.all).ok().map(descriptors) else {
-        return;
-    };
-    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    let Some(current) = current.filter(|current| *current < wanted) else {
-        return;
-    };
-    let raised = maximum.map_or(wanted, |maximum| maximum.min(wanted));
-    let new = Rlimit {
-        current: Some(raised),
-        maximum,
-    };
-    let has = match setrlimit(Resource::Nofile, new) {
-        Ok(()) => raised,
-        Err(_) => current,
-    };
-    let fitting = connections(has);
-    if has < wanted && u64::try_from(limits.all).is_ok_and(|all| fitting < all) {
+    let wanted = descriptors(limits.all as u64);
+    let has = rlimit::increase_nofile_limit(wanted).unwrap_or(wanted);
+    let fitting = usize::try_from(connections(has)).unwrap_or(limits.all);
+    if has < wanted && fitting < limits.all {
         tracing::warn!(
             "this process may open {has} files: each listener takes {fitting} connections at most, and \
              not the {} of `http.max_connections`; raise the limit (`ulimit -n {wanted}`)",
             limits.all
         );
-        limits.all = usize::try_from(fitting).unwrap_or(limits.all);
+        limits.all = fitting;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use callward::core::human::{duration, size};
@@ -44,7 +44,6 @@ pub(super) struct Open {
     known: Mutex<Vec<Arc<Known>>>,
     /// How many bytes of answers wait for clients to read them.
     unread: AtomicU64,
-    began: Instant,
     has_refused: AtomicBool,
 }
 
@@ -52,25 +51,27 @@ pub(super) struct Open {
 #[derive(Debug)]
 struct Known {
     address: Option<IpAddr>,
-    /// A [`Stage`].
-    stage: AtomicU8,
-    /// Since when it is in a stage before [`Stage::Running`], in milliseconds since the listener
-    /// began.
-    since: AtomicU64,
-    /// How many bytes of its answers wait for the client to read them.
-    unread: AtomicU64,
-    /// How many bytes the longest piece of its answer has. All of it is in memory until all of it
-    /// is written.
-    longest: AtomicU64,
-    /// Since when the client has read nothing of them, on the same clock.
-    read_at: AtomicU64,
+    state: Mutex<State>,
     /// Ends the connection.
     end: CancellationToken,
 }
 
+#[derive(Debug)]
+struct State {
+    stage: Stage,
+    /// Since when it is in a stage before [`Stage::Running`].
+    since: Instant,
+    /// How many bytes of its answers wait for the client to read them.
+    unread: u64,
+    /// The most bytes of its answer that have waited at a time. All of a piece is in memory until
+    /// all of it is written.
+    longest: u64,
+    /// Since when the client has read nothing of them.
+    read_at: Instant,
+}
+
 /// What a connection does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
 enum Stage {
     /// It waits for the head of a request, or for the rest of it.
     Idle,
@@ -80,18 +81,16 @@ enum Stage {
     Running,
 }
 
-impl Known {
-    fn is(&self, stage: Stage) -> bool {
-        // pairs with the stores: a thread that reads a stage reads its `since`
-        self.stage.load(Ordering::Acquire) == stage as u8
-    }
-
+impl State {
     /// Returns since when the connection waits for the head of a request, if it does. The time in
     /// which its client reads the last answer does not count.
-    fn idle_since(&self) -> Option<u64> {
-        let is_idle = self.is(Stage::Idle) && self.unread.load(Ordering::Relaxed) == 0;
-        let load = |at: &AtomicU64| at.load(Ordering::Relaxed);
-        is_idle.then(|| load(&self.since).max(load(&self.read_at)))
+    fn idle_since(&self) -> Option<Instant> {
+        let is_idle = self.stage == Stage::Idle && self.unread == 0;
+        is_idle.then(|| self.since.max(self.read_at))
+    }
+
+    fn enter(&mut self, stage: Stage) {
+        (self.stage, self.since) = (stage, Instant::now());
     }
 }
 
@@ -108,7 +107,6 @@ impl Open {
             limits,
             known: Mutex::default(),
             unread: AtomicU64::new(0),
-            began: Instant::now(),
             has_refused: AtomicBool::new(false),
         })
     }
@@ -129,10 +127,8 @@ impl Open {
         let of_address = open.iter().filter(|known| known.address == address);
         let has_room = if address.is_some() && of_address.count() >= self.limits.per_address {
             end_one(&mut open, address)
-        } else if open.len() >= self.limits.all {
-            end_one(&mut open, None)
         } else {
-            true
+            open.len() < self.limits.all || end_one(&mut open, None)
         };
         if !has_room {
             drop(open);
@@ -145,30 +141,30 @@ impl Open {
             }
             return None;
         }
+        let now = Instant::now();
+        let state = Mutex::new(State {
+            stage: Stage::Idle,
+            since: now,
+            unread: 0,
+            longest: 0,
+            read_at: now,
+        });
         let known = Arc::new(Known {
             address,
-            stage: AtomicU8::new(Stage::Idle as u8),
-            since: AtomicU64::new(self.now()),
-            unread: AtomicU64::new(0),
-            longest: AtomicU64::new(0),
-            read_at: AtomicU64::new(self.now()),
+            state,
             end,
         });
         open.push(known.clone());
         drop(open);
-        Some(Place {
-            open: self.clone(),
-            known,
-        })
+        let open = self.clone();
+        Some(Place { open, known })
     }
 
     /// Ends connections that have waited too long for the head of a request.
     pub(super) fn end_idle(&self) {
-        let limit = u64::try_from(self.limits.header.as_millis()).unwrap_or(u64::MAX);
-        let now = self.now();
         for known in self.known.lock().iter() {
-            let since = known.idle_since();
-            if since.is_some_and(|since| now.saturating_sub(since) >= limit) {
+            let since = known.state.lock().idle_since();
+            if since.is_some_and(|since| since.elapsed() >= self.limits.header) {
                 known.end.cancel();
             }
         }
@@ -177,38 +173,36 @@ impl Open {
     /// Ends connections whose clients have read nothing for longest, until no more waits than may.
     fn end_unread(&self) {
         let open = self.known.lock();
-        let mut waiting: Vec<_> = open
-            .iter()
-            .filter(|known| known.unread.load(Ordering::Relaxed) > 0 && !known.end.is_cancelled())
-            .collect();
-        waiting.sort_by_key(|known| known.read_at.load(Ordering::Relaxed));
-        let mut unread: u64 = waiting
-            .iter()
-            .map(|known| known.unread.load(Ordering::Relaxed))
-            .sum();
-        for known in waiting {
+        let mut waiting = Vec::new();
+        for known in open.iter().filter(|known| !known.end.is_cancelled()) {
+            let state = known.state.lock();
+            if state.unread > 0 {
+                waiting.push((state.read_at, state.unread, &known.end));
+            }
+        }
+        waiting.sort_by_key(|(read_at, ..)| *read_at);
+        let mut unread: u64 = waiting.iter().map(|(_, bytes, _)| bytes).sum();
+        for (_, bytes, end) in waiting {
             if unread <= self.limits.unread {
                 break;
             }
-            unread = unread.saturating_sub(known.unread.load(Ordering::Relaxed));
-            known.end.cancel();
+            unread -= bytes;
+            end.cancel();
         }
-    }
-
-    fn now(&self) -> u64 {
-        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 }
 
 /// Ends the connection that has been idle for longest, of an address if one is given.
 fn end_one(open: &mut Vec<Arc<Known>>, address: Option<IpAddr>) -> bool {
-    let idle = open
+    let of_address = open
         .iter()
         .enumerate()
-        .filter(|(_, known)| address.is_none() || known.address == address)
-        .filter(|(_, known)| !known.is(Stage::Running))
-        .min_by_key(|(_, known)| known.since.load(Ordering::Relaxed));
-    let Some((index, _)) = idle else {
+        .filter(|(_, known)| address.is_none() || known.address == address);
+    let idle = of_address.filter_map(|(index, known)| {
+        let state = known.state.lock();
+        (state.stage != Stage::Running).then_some((state.since, index))
+    });
+    let Some((_, index)) = idle.min() else {
         return false;
     };
     open.remove(index).end.cancel();
@@ -228,55 +222,41 @@ impl Place {
     /// Notes that the head of a request has come. The connection may still end in favour of another
     /// one: the body may never come.
     pub(super) fn read(&self) {
-        self.enter(Stage::Reading);
+        self.known.state.lock().enter(Stage::Reading);
     }
 
     /// Notes that all of a request has come.
     pub(super) fn run(&self) {
-        self.known
-            .stage
-            .store(Stage::Running as u8, Ordering::Release);
+        self.known.state.lock().stage = Stage::Running;
     }
 
     /// Notes that an answer begins.
     pub(super) fn answer(&self) {
-        self.known.longest.store(0, Ordering::Relaxed);
-    }
-
-    /// Notes that a piece of the answer has this many bytes.
-    pub(super) fn piece(&self, bytes: usize) {
-        self.known
-            .longest
-            .fetch_max(bytes as u64, Ordering::Relaxed);
+        self.known.state.lock().longest = 0;
     }
 
     /// Notes that a request was answered.
     pub(super) fn answered(&self) {
-        self.enter(Stage::Idle);
+        self.known.state.lock().enter(Stage::Idle);
     }
 
     /// Notes that this many bytes wait, of an answer that is held whole meanwhile. `has_read` is
     /// `true` if the client has just read some, or has only now been given any. Where too many
     /// bytes of all connections wait, those end whose clients have read nothing for longest.
     pub(super) fn wait(&self, bytes: u64, has_read: bool) {
+        let mut state = self.known.state.lock();
         if has_read {
-            self.known.read_at.store(self.open.now(), Ordering::Relaxed);
+            state.read_at = Instant::now();
         }
-        let bytes = match bytes {
-            0 => 0,
-            waiting => waiting.max(self.known.longest.load(Ordering::Relaxed)),
-        };
-        let before = self.known.unread.swap(bytes, Ordering::Relaxed);
+        state.longest = state.longest.max(bytes);
+        let bytes = if bytes == 0 { 0 } else { state.longest };
+        let before = std::mem::replace(&mut state.unread, bytes);
+        drop(state);
         let all = self.open.unread.fetch_add(bytes, Ordering::Relaxed);
         self.open.unread.fetch_sub(before, Ordering::Relaxed);
         if all.saturating_add(bytes).saturating_sub(before) > self.open.limits.unread {
             self.open.end_unread();
         }
-    }
-
-    fn enter(&self, stage: Stage) {
-        self.known.since.store(self.open.now(), Ordering::Relaxed);
-        self.known.stage.store(stage as u8, Ordering::Release);
     }
 }
 
@@ -389,15 +369,17 @@ mod tests {
         let ended = || [first, second, third].map(|place| place.end().is_cancelled());
         assert_eq!(ended(), [false; 3]);
         first.wait(50, false);
-        third.answer();
-        third.piece(50);
         assert_eq!(ended(), [false; 3]);
-        // one byte waits, and all of the piece is held
-        third.wait(1, true);
+        third.wait(50, true);
         assert_eq!(ended(), [false, true, false]);
+        // one byte waits, and all of the piece is held
         first.wait(0, true);
+        third.wait(0, true);
+        third.wait(1, true);
+        assert_eq!(open.unread.load(Ordering::Relaxed), 100);
         third.answer();
         third.wait(1, true);
+        assert_eq!(open.unread.load(Ordering::Relaxed), 51);
         drop(places);
         assert_eq!(open.unread.load(Ordering::Relaxed), 0);
     }
@@ -411,12 +393,8 @@ mod tests {
             ..ConnectionLimits::default()
         });
         let mapped = Ipv4Addr::LOCALHOST.to_ipv6_mapped().into();
-        let admit_running = |address| {
-            let place = admit(&open, Some(address))?;
-            place.run();
-            Some(place)
-        };
-        let places = [proxy, mapped, proxy].map(admit_running);
-        assert!(places.iter().all(Option::is_some));
+        let places = [proxy, mapped, proxy].map(|address| admit(&open, Some(address)).unwrap());
+        places.iter().for_each(Place::run);
+        assert!(places.iter().all(|place| !place.end().is_cancelled()));
     }
 }

@@ -3,11 +3,10 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 use std::{io, mem};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep};
+use tokio::time::Sleep;
 
 use super::open::Place;
 
@@ -19,62 +18,44 @@ const COPIED: usize = 2048;
 #[derive(Debug)]
 pub(super) struct Written<S> {
     stream: S,
-    timeout: Duration,
-    /// There from the first write that had to wait.
+    /// There while a write has to wait.
     timer: Option<Pin<Box<Sleep>>>,
-    is_waiting: bool,
     /// The client has read something since a write last had to wait.
     has_read: bool,
     place: Arc<Place>,
 }
 
 impl<S> Written<S> {
-    pub(super) fn new(stream: S, timeout: Duration, place: Arc<Place>) -> Self {
+    pub(super) fn new(stream: S, place: Arc<Place>) -> Self {
         Self {
             stream,
-            timeout,
             place,
             timer: None,
-            is_waiting: false,
             has_read: true,
         }
     }
 
-    /// Counts what waits to be written after a write of `bytes`.
-    fn count(&mut self, polled: &Poll<io::Result<usize>>, bytes: impl FnOnce() -> usize) {
-        match polled {
-            Poll::Pending => self
-                .place
-                .wait(bytes() as u64, mem::take(&mut self.has_read)),
-            Poll::Ready(_) if self.is_waiting => {
-                self.has_read = true;
-                self.place.wait(0, true);
-            }
-            Poll::Ready(_) => self.has_read = true,
-        }
-    }
-
-    fn within<T>(
+    /// Counts what waits after a write of `bytes`, for as long as it may.
+    fn count(
         &mut self,
         cx: &mut Context<'_>,
-        polled: Poll<io::Result<T>>,
-    ) -> Poll<io::Result<T>> {
+        polled: Poll<io::Result<usize>>,
+        bytes: usize,
+    ) -> Poll<io::Result<usize>> {
         if polled.is_ready() {
-            self.is_waiting = false;
+            self.has_read = true;
+            if self.timer.take().is_some() {
+                self.place.wait(0, true);
+            }
             return polled;
         }
-        let timeout = self.timeout;
+        self.place.wait(bytes as u64, mem::take(&mut self.has_read));
+        let timeout = self.place.limits().write;
         let timer = self
             .timer
             .get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
-        if !self.is_waiting {
-            self.is_waiting = true;
-            timer.as_mut().reset(Instant::now() + timeout);
-        }
-        match timer.as_mut().poll(cx) {
-            Poll::Pending => Poll::Pending,
-            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
-        }
+        let is_late = timer.as_mut().poll(cx);
+        is_late.map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
@@ -95,8 +76,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Written<S> {
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write(cx, buf);
-        self.count(&polled, || buf.len());
-        self.within(cx, polled)
+        self.count(cx, polled, buf.len())
     }
 
     fn poll_write_vectored(
@@ -113,8 +93,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Written<S> {
         } else {
             stream.poll_write_vectored(cx, bufs)
         };
-        self.count(&polled, || bytes);
-        self.within(cx, polled)
+        self.count(cx, polled, bytes)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -122,19 +101,20 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Written<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let polled = Pin::new(&mut self.stream).poll_flush(cx);
-        self.within(cx, polled)
+        Pin::new(&mut self.stream).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let polled = Pin::new(&mut self.stream).poll_shutdown(cx);
-        self.within(cx, polled)
+        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::time::Instant;
     use tokio_util::sync::CancellationToken;
 
     use super::super::open::{ConnectionLimits, Open};
@@ -150,7 +130,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_that_reads_nothing_is_given_up() {
         let (ours, _theirs) = tokio::io::duplex(8);
-        let mut stream = Written::new(ours, TIMEOUT, place());
+        let mut stream = Written::new(ours, place());
         let began = Instant::now();
         let error = stream.write_all(&[0; 64]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
@@ -160,7 +140,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_that_reads_slowly_is_served() {
         let (ours, mut theirs) = tokio::io::duplex(8);
-        let mut stream = Written::new(ours, TIMEOUT, place());
+        let mut stream = Written::new(ours, place());
         let reading = tokio::spawn(async move {
             let mut read = 0;
             while read < 64 {

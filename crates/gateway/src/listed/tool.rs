@@ -32,7 +32,8 @@ pub(crate) struct Listed {
 pub(crate) struct Fault {
     /// The name, if it has one.
     pub(crate) name: Option<String>,
-    reason: String,
+    /// What is wrong.
+    pub(crate) reason: String,
 }
 
 impl fmt::Display for Fault {
@@ -114,11 +115,6 @@ impl Listed {
 }
 
 impl Fault {
-    /// Returns what is wrong, without the name.
-    pub(crate) fn reason(&self) -> &str {
-        &self.reason
-    }
-
     fn new(reason: impl Into<String>) -> Self {
         Self {
             name: None,

@@ -12,22 +12,14 @@ use super::Recorded;
 /// Makes lines, with or without the arguments of calls.
 #[derive(Debug)]
 pub(super) struct Scribe {
-    trace: String,
-    secret: FingerprintKey,
-    arguments: bool,
+    pub(super) trace: String,
+    /// Keys the hashes, so that values cannot be guessed.
+    pub(super) secret: FingerprintKey,
+    /// Writes arguments as they are.
+    pub(super) arguments: bool,
 }
 
 impl Scribe {
-    /// `secret` keys the hashes, so that values cannot be guessed; `arguments` writes them as they
-    /// are.
-    pub(super) const fn new(trace: String, secret: FingerprintKey, arguments: bool) -> Self {
-        Self {
-            trace,
-            secret,
-            arguments,
-        }
-    }
-
     pub(super) fn describe(&self, recorded: &Recorded) -> RecordedCall {
         let call = &recorded.call;
         let plan = call.plan();
@@ -126,7 +118,11 @@ mod tests {
     use super::*;
 
     fn scribe(arguments: bool) -> Scribe {
-        Scribe::new("t".into(), FingerprintKey::new(1, 2), arguments)
+        Scribe {
+            trace: "t".into(),
+            secret: FingerprintKey::new(1, 2),
+            arguments,
+        }
     }
 
     fn args(arguments: bool, raw: &str) -> String {
@@ -148,11 +144,12 @@ mod tests {
         assert_eq!(one["id"], two["id"]);
         assert_ne!(one["copy"], two["copy"]);
         assert_eq!(one["n"], two["n"]);
-    }
-
-    #[test]
-    fn another_recording_has_other_hashes() {
-        let other = Scribe::new("t".into(), FingerprintKey::new(3, 4), false);
+        // another recording has other hashes
+        let secret = FingerprintKey::new(3, 4);
+        let other = Scribe {
+            secret,
+            ..scribe(false)
+        };
         let raw = r#"{"id":1}"#;
         assert_ne!(other.args(raw.as_bytes()).unwrap().get(), args(false, raw));
     }

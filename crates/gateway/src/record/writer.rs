@@ -1,9 +1,8 @@
 //! The thread that writes.
 
 use std::fs::OpenOptions;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
@@ -31,27 +30,16 @@ const LATE: Duration = Duration::from_secs(1);
 /// How many bytes are written at once before that.
 const MUCH: usize = 1 << 20;
 /// Writes calls until the end is asked for, or no sender is left.
-pub(super) fn run(
-    calls: &Receiver<Message>,
-    mut file: File,
-    scribe: &Scribe,
-    waiting_bytes: &AtomicUsize,
-) -> Written {
+pub(super) fn run(calls: &Receiver<Message>, mut file: File, scribe: &Scribe) -> Written {
     let mut written = Written::default();
     while let Ok(Some(mut recorded)) = calls.recv() {
         let due = Instant::now() + LATE;
         let (mut bytes, mut lines) = (Vec::new(), 0);
         let ended = loop {
-            let start = bytes.len();
-            match scribe.describe(&recorded).write_line(&mut bytes) {
-                Ok(()) => lines += 1,
-                Err(error) => {
-                    // plain data can always be serialised
-                    tracing::debug!(%error, "a call was not recorded");
-                    bytes.truncate(start);
-                }
-            }
-            waiting_bytes.fetch_sub(recorded.bytes(), Ordering::Relaxed);
+            // plain data can always be serialised
+            let line = scribe.describe(&recorded).write_line(&mut bytes);
+            lines += u64::from(line.is_ok());
+            drop(recorded);
             if bytes.len() >= MUCH {
                 break false;
             }
@@ -91,8 +79,6 @@ pub(super) struct File {
     compressed: bool,
     /// The length of the complete part of the file.
     length: u64,
-    /// A failed write cannot be undone.
-    broken: bool,
 }
 
 /// How gzip begins.
@@ -114,13 +100,9 @@ impl File {
         let mut file = options.open(path).map_err(failed())?;
         let compressed = path.extension().is_some_and(|extension| extension == "gz");
         let length = file.metadata().map_err(failed())?.len();
-        let mut start = Vec::new();
-        let limit = GZIP.len() as u64;
-        Read::by_ref(&mut file)
-            .take(limit)
-            .read_to_end(&mut start)
-            .map_err(failed())?;
-        if length > 0 && (start == GZIP) != compressed {
+        let mut start = [0; 2];
+        let is_gzip = file.read_exact(&mut start).is_ok() && start == GZIP;
+        if length > 0 && is_gzip != compressed {
             return Err(AppError::Usage(format!(
                 "{} is there and {} compressed, against its name; choose another",
                 path.display(),
@@ -131,30 +113,15 @@ impl File {
             file,
             compressed,
             length,
-            broken: false,
         };
-        file.close_line().map_err(failed())?;
+        if length > 0 && !compressed {
+            // ends a last line that broke off; an empty line is no call
+            file.append(b"\n").map_err(failed())?;
+        }
         Ok(file)
     }
 
-    /// Ends a last line that broke off, so that the next one stands alone.
-    fn close_line(&mut self) -> io::Result<()> {
-        if self.compressed || self.length == 0 {
-            return Ok(());
-        }
-        let mut last = [0];
-        self.file.seek(SeekFrom::End(-1))?;
-        self.file.read_exact(&mut last)?;
-        if last == *b"\n" {
-            return Ok(());
-        }
-        self.append(b"\n")
-    }
-
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if self.broken {
-            return Err(io::Error::other("it ends in half a line"));
-        }
         let packed;
         let bytes = if self.compressed {
             let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
@@ -165,11 +132,10 @@ impl File {
             bytes
         };
         let result = self.file.write_all(bytes);
-        if result.is_ok() {
-            self.length += bytes.len() as u64;
-        } else {
+        match result {
+            Ok(()) => self.length += bytes.len() as u64,
             // a partial line would corrupt the next one
-            self.broken = self.file.set_len(self.length).is_err();
+            Err(_) => self.file.set_len(self.length).unwrap_or_default(),
         }
         result
     }

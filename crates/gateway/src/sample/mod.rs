@@ -1,17 +1,21 @@
 //! The embedded sample: a shop whose tools show every kind of call.
 
-mod backend;
 mod orders;
 mod tools;
 
 use std::sync::Arc;
 
-use callward::{FreshnessMode, ReplicaSetId, Server, ToolDefinition, ToolServer, Tools};
+use callward::core::{BoxFuture, BoxStream};
+use callward::{
+    Delivery, ErrorKind, FreshnessMode, ReplicaSetId, Server, Tool, ToolCall, ToolDefinition,
+    ToolError, ToolOutput, ToolServer, Tools,
+};
+use callward_mcp::server::{Backend, CallRequest, Introduction, ToolListing};
+use futures_util::stream;
 
-use crate::error::AppError;
-
-pub(crate) use self::backend::PlainBackend;
 pub(crate) use self::orders::Orders;
+use self::tools::tools;
+use crate::error::AppError;
 
 /// The replica set of the sample.
 pub(crate) const SET: &str = "orders";
@@ -36,7 +40,7 @@ impl Embedded {
     /// [`AppError`] if a fixed name is invalid; a test makes them.
     pub(crate) fn new() -> Result<Self, AppError> {
         let orders = Arc::<Orders>::default();
-        let servers = [shop(PRIMARY, &orders)?, shop(REPLICA, &orders)?];
+        let servers = [tools(PRIMARY, &orders)?, tools(REPLICA, &orders)?];
         Ok(Self { orders, servers })
     }
 
@@ -66,8 +70,7 @@ impl Embedded {
 ///
 /// [`AppError`] if a fixed name is invalid; a test starts them.
 pub(crate) async fn definitions() -> Result<Vec<ToolDefinition>, AppError> {
-    let tools = shop(SET, &Arc::default())?;
-    Ok(tools.list_tools().await?)
+    Ok(tools(SET, &Arc::default())?.list_tools().await?)
 }
 
 /// Returns the shop as one plain MCP server.
@@ -75,11 +78,62 @@ pub(crate) async fn definitions() -> Result<Vec<ToolDefinition>, AppError> {
 /// # Errors
 ///
 /// [`AppError`] if a fixed name is invalid; a test starts it.
-pub(crate) async fn plain() -> Result<PlainBackend, AppError> {
-    Ok(PlainBackend::new(shop(SET, &Arc::default())?).await?)
+pub(crate) async fn plain() -> Result<impl Backend, AppError> {
+    Ok(PlainBackend::new(tools(SET, &Arc::default())?).await?)
 }
 
-fn shop(server: &str, orders: &Arc<Orders>) -> Result<Tools, AppError> {
-    tools::tools(server, orders)
-        .map_err(|error| AppError::Usage(format!("the sample cannot be built: {error}")))
+/// An MCP server over [`Tools`].
+struct PlainBackend {
+    server: Tools,
+    listing: Arc<ToolListing>,
+}
+
+impl PlainBackend {
+    /// Lists the tools once; they never change.
+    ///
+    /// # Errors
+    ///
+    /// None in practice: in-process tools are always listed.
+    async fn new(server: Tools) -> Result<Self, ToolError> {
+        let listed = server.list_tools().await?;
+        let raw = listed.into_iter().map(|tool| tool.raw).collect();
+        Ok(Self {
+            server,
+            listing: Arc::new(ToolListing::new(1, raw)),
+        })
+    }
+}
+
+impl Backend for PlainBackend {
+    fn info(&self) -> Introduction {
+        let mut info = Introduction::new("callward-sample", env!("CARGO_PKG_VERSION"));
+        info.title = Some("Callward's sample shop".to_owned());
+        let instructions = "A small shop. Orders 1 to 5 exist; nothing is kept after the end.";
+        info.instructions = Some(instructions.to_owned());
+        info
+    }
+
+    fn tools(&self) -> Arc<ToolListing> {
+        self.listing.clone()
+    }
+
+    fn call(&self, request: CallRequest) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+        // the plan is not read: a plain server does as instructed
+        match Tool::mutating(&request.name) {
+            Ok(tool) => {
+                let call = ToolCall::new(tool, request.arguments);
+                self.server.call(call.with_caller(request.caller))
+            }
+            Err(error) => {
+                let error =
+                    ToolError::new(ErrorKind::UnknownTool, Delivery::NotSent, error.to_string());
+                Box::pin(std::future::ready(Err(error)))
+            }
+        }
+    }
+
+    fn changes(&self) -> BoxStream<'static, ()> {
+        // a client that listens is notified of nothing, for as long as it listens
+        Box::pin(stream::pending())
+    }
 }

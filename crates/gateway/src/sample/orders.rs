@@ -147,28 +147,3 @@ impl Drop for Running {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn executions_are_counted_and_running_ones_end_on_drop() {
-        let orders = Arc::new(Orders::default());
-        let first = orders.start("a");
-        let second = orders.start("a");
-        drop(first);
-        let third = orders.start("a");
-        assert_eq!(
-            orders.runs()["a"],
-            Run {
-                executions: 3,
-                running: 2,
-                peak: 2
-            }
-        );
-        drop((second, third));
-        assert_eq!(orders.runs()["a"].running, 0);
-        assert_eq!(orders.executions(), 3);
-    }
-}

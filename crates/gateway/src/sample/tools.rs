@@ -9,6 +9,7 @@ use callward::{
 use serde_json::{Map, Value, json};
 
 use super::orders::Orders;
+use crate::error::AppError;
 use crate::table::split;
 
 /// How long the slow report takes, unless the caller says otherwise.
@@ -38,10 +39,7 @@ const TOOLS: [&str; 9] = [
 /// # Errors
 ///
 /// None in practice: names and hints are fixed, and a test lists them.
-pub(crate) fn tools(
-    server: &str,
-    orders: &Arc<Orders>,
-) -> Result<Tools, Box<dyn std::error::Error>> {
+pub(super) fn tools(server: &str, orders: &Arc<Orders>) -> Result<Tools, AppError> {
     let mut tools = Tools::new(server)?;
     for tool in TOOLS {
         let [name, effect, arguments, description] = split(tool);
@@ -63,7 +61,8 @@ pub(crate) fn tools(
                 }
             }
         });
-        tools = tools.service(spec, service)?;
+        let added = tools.service(spec, service);
+        tools = added.map_err(|error| AppError::Usage(error.to_string()))?;
     }
     Ok(tools)
 }
@@ -168,27 +167,4 @@ fn hints(effect: &str) -> Annotations {
         _ => {}
     }
     hints
-}
-
-#[cfg(test)]
-mod tests {
-    use callward::ToolServer as _;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn every_tool_is_listed_and_one_of_them_without_hints() {
-        let listed = tools("orders", &Arc::default())
-            .unwrap()
-            .list_tools()
-            .await
-            .unwrap();
-        let silent: Vec<_> = listed
-            .iter()
-            .filter(|tool| tool.annotations == Annotations::default())
-            .map(|tool| tool.name.as_str())
-            .collect();
-        assert_eq!(listed.len(), 9);
-        assert_eq!(silent, ["add_note"]);
-    }
 }

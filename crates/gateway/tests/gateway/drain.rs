@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM: calls in flight end, within the limit.
+//! Signals: calls in flight end, within the limit, and servers in good order.
 
 use callward::ToolDefinition;
 use callward_chaos::Ledger;
@@ -6,77 +6,52 @@ use callward_testkit::hostile::{
     Era,
     peer::{Peer, Reply, Then},
 };
-use reqwest::Response;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use crate::audit::records;
-use crate::scripted::Script;
-use crate::support::{CALLWARD, Gateway, Pipe, ends, http, signal, until, within};
+use crate::scripted::{Script, tool};
+use crate::support::{CALLWARD, Gateway, Pipe, answer_of, ends, http, result, sample};
+use crate::support::{signal, until, within};
 
-/// A gateway with this `drain`, in the middle of a call of a minute.
-async fn with_a_slow_call(drain: &str) -> (Gateway, JoinHandle<reqwest::Result<Response>>) {
-    let sample = "[servers.orders]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\n";
-    let gateway = Gateway::configured(&format!("[http]\ndrain = {drain:?}\n{sample}")).await;
-    let arguments = json!({"region": "x", "delay_ms": 60_000});
-    let slow = gateway
-        .mcp_request("orders__sales_report", &arguments)
-        .send();
-    let slow = tokio::spawn(slow);
+/// A gateway with this `drain`, in the middle of a call that takes so long.
+async fn with_a_slow_call(drain: &str, delay_ms: u32) -> (Gateway, JoinHandle<(u16, String)>) {
+    let config = format!("[http]\ndrain = {drain:?}\n{}", sample("orders"));
+    let gateway = Gateway::configured(&config).await;
+    let report = json!({"region": "x", "delay_ms": delay_ms});
+    let slow = gateway.begin("orders__sales_report", &report);
     gateway.running("orders", 1).await;
     (gateway, slow)
 }
 
 #[tokio::test]
 async fn ctrl_c_lets_a_call_in_flight_end() {
-    let gateway = Gateway::sample().await;
-    let slow = gateway.mcp(
-        "orders__sales_report",
-        json!({"region": "x", "delay_ms": 3_000}),
-    );
-    let stop = async {
-        gateway.running("orders", 1).await;
-        signal("-INT", gateway.child.id().unwrap()).await;
-    };
-    let (answer, ()) = tokio::join!(slow, stop);
-    assert_eq!(
-        answer["result"]["structuredContent"]["region"], "x",
-        "{answer}"
-    );
+    let (gateway, slow) = with_a_slow_call("10s", 3_000).await;
+    gateway.signal("-INT").await;
+    let (_, answer) = within("the answer", slow).await.unwrap();
+    let answer = answer_of(&answer);
+    assert_eq!(result(&answer)["structuredContent"]["region"], "x");
     let (well, said) = gateway.ended().await;
     assert!(well, "{said}");
-    assert!(
-        said.contains("1 call in flight, at most 10s more"),
-        "{said}"
-    );
+    let expected = "1 call in flight, at most 10s more";
+    assert!(said.contains(expected), "{said}");
     assert!(said.contains("no call was cut off"), "{said}");
-    // and before that: what is served, and what to try
-    assert!(said.contains("serving the embedded sample"), "{said}");
-    assert!(
-        said.contains("try:  callward call orders__get_order"),
-        "{said}"
-    );
 }
 
 #[tokio::test]
 async fn what_outlasts_the_limit_is_cut_off_and_counted() {
-    let (gateway, slow) = with_a_slow_call("50ms").await;
-    signal("-TERM", gateway.child.id().unwrap()).await;
-    let (well, said) = gateway.ended().await;
-    assert!(well, "{said}");
+    let (gateway, slow) = with_a_slow_call("50ms", 60_000).await;
+    let said = gateway.stopped().await;
     assert!(said.contains("stopped: 1 call cut off"), "{said}");
-    let answer = slow.await.unwrap();
     // the answer may have begun before the call ended, but it never came to its end
-    if let Ok(answer) = answer {
-        let body = answer.text().await;
-        assert!(body.is_err() || !body.unwrap().contains("\"region\""));
+    if let Ok((_, body)) = slow.await {
+        assert!(!body.contains("\"region\""), "{body}");
     }
 }
 
 #[tokio::test]
 async fn calls_that_are_cut_off_are_answered_and_recorded() {
-    let tool = json!({"name": "pay", "inputSchema": {"type": "object"}});
-    let tool = ToolDefinition::from_json(tool.to_string()).unwrap();
+    let tool = ToolDefinition::from_json(tool("pay", false).to_string()).unwrap();
     for era in [Era::Legacy, Era::Modern] {
         let (folder, ledger) = (tempfile::tempdir().unwrap(), Ledger::new());
         let peer = Peer::start(era, std::slice::from_ref(&tool), ledger.clone());
@@ -89,7 +64,6 @@ async fn calls_that_are_cut_off_are_answered_and_recorded() {
             peer.url()
         ))
         .await;
-        let pid = gateway.child.id().unwrap();
         let calls = async {
             let pay = |call| gateway.mcp("bank__pay", json!({"call": call}));
             tokio::join!(pay(1), pay(2), pay(3))
@@ -99,14 +73,12 @@ async fn calls_that_are_cut_off_are_answered_and_recorded() {
                 (1..=3).all(|call| ledger.of(call).seen == 1).then_some(())
             })
             .await;
-            signal("-TERM", pid).await;
+            gateway.signal("-TERM").await;
         };
         let (answers, ()) = tokio::join!(calls, stop);
         for answer in [answers.0, answers.1, answers.2] {
-            assert_eq!(
-                answer["error"]["data"]["kind"], "outcome_unknown",
-                "{answer}"
-            );
+            let kind = &answer["error"]["data"]["kind"];
+            assert_eq!(kind, "outcome_unknown", "{answer}");
         }
         let (well, said) = gateway.ended().await;
         assert!(well, "{said}");
@@ -118,11 +90,10 @@ async fn calls_that_are_cut_off_are_answered_and_recorded() {
 
 #[tokio::test]
 async fn a_second_signal_waits_for_nothing() {
-    let (mut gateway, slow) = with_a_slow_call("10m").await;
-    let pid = gateway.child.id().unwrap();
-    signal("-INT", pid).await;
+    let (mut gateway, slow) = with_a_slow_call("10m", 60_000).await;
+    gateway.signal("-INT").await;
     gateway.says("1 call in flight").await;
-    signal("-INT", pid).await;
+    gateway.signal("-INT").await;
     let (_, said) = gateway.ended().await;
     assert!(said.contains("stopped: 1 call cut off"), "{said}");
     slow.abort();
@@ -150,52 +121,67 @@ async fn servers_may_end_in_good_order_when_the_gateway_does() {
     assert!(left(&path), "call");
 
     let path = word("serve");
-    let gateway = Gateway::configured(&format!(
-        "[servers.orders]\ncommand = \"sh\"\nargs = ['-c', '{LEAVES_WORD}', 'CALLWARD', '{path}']\n",
-    ))
-    .await;
-    signal("-TERM", gateway.child.id().unwrap()).await;
-    let (well, said) = gateway.ended().await;
-    assert!(well, "{said}");
-    assert!(left(&path), "serve: {said}");
-}
-
-#[tokio::test]
-async fn a_clean_stop_of_stdio_servers_logs_no_warning() {
-    let orders = "command = \"CALLWARD\"\nargs = [\"sample\"]\n";
-    let legacy = Script::of_one("get_city");
-    let config = format!("[servers.orders]\n{orders}{}", legacy.server("world"));
-    let gateway = Gateway::configured(&config).await;
+    let args = format!("['-c', '{LEAVES_WORD}', 'CALLWARD', '{path}']");
+    let server = format!("[servers.orders]\ncommand = \"sh\"\nargs = {args}\n");
+    let legacy = Script::of_one("get_city").server("world");
+    let gateway = Gateway::configured(&(server + &legacy)).await;
     for tool in ["orders__get_order", "world__get_city"] {
-        let answer = gateway.mcp(tool, json!({"order_id": 1})).await;
-        assert!(answer["result"].is_object(), "{answer}");
+        result(&gateway.mcp(tool, json!({"order_id": 1})).await);
     }
     let said = gateway.stopped().await;
+    assert!(left(&path), "serve: {said}");
+    // a clean stop of stdio servers logs no warning
     assert!(!said.contains(" WARN "), "{said}");
 }
 
 #[tokio::test]
 async fn a_standard_error_that_is_not_read_stops_nothing() {
-    let mut gateway =
-        Gateway::configured("[servers.orders]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\n")
-            .await;
-    let lines = gateway.child.stderr.take();
+    let mut gateway = Gateway::configured(&sample("orders")).await;
     // each refusal is a line: many times what a pipe holds
     for _ in 0..2_000 {
-        let request = http()
-            .get(gateway.public("/mcp"))
-            .header("host", "elsewhere.example");
-        assert_eq!(
-            within("a refusal", request.send()).await.unwrap().status(),
-            403
-        );
+        let request = http().get(gateway.public("/mcp"));
+        let refused = request.header("host", "elsewhere.example").send();
+        let refused = within("a refusal", refused).await.unwrap();
+        assert_eq!(refused.status(), 403);
     }
-    signal("-TERM", gateway.child.id().unwrap()).await;
-    assert!(
-        within("the end", gateway.child.wait())
-            .await
-            .unwrap()
-            .success()
-    );
-    drop(lines);
+    gateway.signal("-TERM").await;
+    let ended = within("the end", gateway.child.wait()).await;
+    assert!(ended.unwrap().success());
+}
+
+#[tokio::test]
+async fn sighup_changes_nothing() {
+    let mut gateway = Gateway::sample().await;
+    gateway.signal("-HUP").await;
+    gateway.says("SIGHUP is ignored").await;
+    result(&gateway.order(1).await);
+    gateway.stopped().await;
+
+    let mut pipe = Pipe::open(&["run", "--", CALLWARD, "sample"]).await;
+    signal("-HUP", pipe.child.id().unwrap()).await;
+    result(&pipe.call("get_order", json!({"order_id": 1})).await);
+    assert!(pipe.close().await);
+}
+
+#[tokio::test]
+async fn a_lame_duck_is_not_ready_and_serves_until_its_time_is_over() {
+    let config = format!("[http]\nlame_duck = \"10m\"\n{}", sample("shop"));
+    let gateway = Gateway::configured(&config).await;
+    gateway.signal("-TERM").await;
+    let body = until("the lame duck", || async {
+        let (status, body) = gateway.get_url(&gateway.public("/readyz")).await;
+        (status == 503).then_some(body)
+    })
+    .await;
+    let body: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(body["reason"], "the gateway is stopping", "{body}");
+    assert_eq!(gateway.get_url(&gateway.public("/healthz")).await.0, 200);
+    result(&gateway.mcp("shop__get_order", json!({"order_id": 1})).await);
+    // a second signal does not wait for it
+    let said = gateway.stopped().await;
+    assert!(said.contains("connections are accepted for 10m"), "{said}");
+
+    let gateway = Gateway::configured(&config.replace("10m", "50ms")).await;
+    let said = gateway.stopped().await;
+    assert!(said.contains("stopped: no call was cut off"), "{said}");
 }

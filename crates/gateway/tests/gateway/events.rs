@@ -6,23 +6,20 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, ChildStdout};
 
-use crate::scripted::Script;
-use crate::support::{Gateway, callward, http, signal, within};
+use crate::scripted::{Script, tool};
+use crate::support::{Gateway, callward, http, result, sample, signal, within};
 
 /// Two servers of one set, with more lines before them and in the section of each.
 fn two(all: &str, each: &str) -> String {
-    let server = |id: &str| {
-        format!(
-            "[servers.{id}]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\nset = \"shop\"\n{each}\n"
-        )
-    };
-    format!("{all}\n{}{}", server("a"), server("b"))
+    let each = ["a", "b"].map(|id| format!("{}set = \"shop\"\n{each}\n", sample(id)));
+    format!("{all}\n{}", each.concat())
 }
 
-/// Adds a note, which no cache answers.
-async fn note(gateway: &Gateway, tool: &str) -> Value {
+/// Adds a note, which no cache answers; returns which server did.
+async fn note(gateway: &Gateway, tool: &str) -> String {
     let note = json!({"order_id": 1, "text": "x"});
-    gateway.call(tool, note).await
+    let answer = gateway.call(tool, note).await;
+    answer["server"].as_str().unwrap().to_owned()
 }
 
 /// Sends a signal to the process of server `a`.
@@ -68,8 +65,16 @@ impl Follower {
         assert!(note.contains(what), "{note}");
     }
 
+    /// Reads on until a line begins and ends so.
+    async fn finds(&mut self, begins: &str, ends: &str) {
+        self.line(begins, |line| {
+            line.starts_with(begins) && line.ends_with(ends)
+        })
+        .await;
+    }
+
     /// Reads on until a line is one that is looked for.
-    async fn finds(&mut self, what: &str, is_it: impl Fn(&str) -> bool) -> String {
+    async fn line(&mut self, what: &str, is_it: impl Fn(&str) -> bool) -> String {
         within(what, async {
             while let Some(line) = self.lines.next_line().await.unwrap() {
                 if is_it(&line) {
@@ -87,16 +92,14 @@ impl Follower {
             let event: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
             event["type"] == kind && event[key] == server
         };
-        let line = self.finds(kind, is_it).await;
+        let line = self.line(kind, is_it).await;
         serde_json::from_str(&line).unwrap()
     }
 
     /// Waits for the end, and returns whether it was a good one.
     async fn ends(mut self) -> bool {
-        within("the end", self.child.wait())
-            .await
-            .unwrap()
-            .success()
+        let ended = within("the end", self.child.wait()).await;
+        ended.unwrap().success()
     }
 }
 
@@ -105,33 +108,34 @@ async fn choices_and_changes_of_health_are_told_until_the_gateway_stops() {
     let gateway = Gateway::configured(&two("[router]\nstrategy = \"round_robin\"", "")).await;
     let mut raw = Follower::of(&gateway, &["--json"]).await;
     let mut plain = Follower::of(&gateway, &[]).await;
-    let done = note(&gateway, "shop__add_note").await;
-    let server = done["server"].as_str().unwrap();
-
-    let chosen = raw.event("routeDecision", "chosen", server).await;
+    let server = note(&gateway, "shop__add_note").await;
+    let chosen = raw.event("routeDecision", "chosen", &server).await;
     assert_eq!(chosen["tool"], "add_note", "{chosen}");
     assert_eq!(chosen["strategy"], "round_robin", "{chosen}");
     assert_eq!(chosen["servers"], 2, "{chosen}");
     assert_eq!(chosen["candidates"].as_array().unwrap().len(), 2);
     let reported = format!("decision  shop.add_note, attempt 1 -> {server}, ");
-    plain
-        .finds(&reported, |line| line.starts_with(&reported))
-        .await;
+    plain.finds(&reported, "").await;
 
     signal_to_a(&gateway, "-KILL").await;
     let gone = raw.event("healthUpdate", "server", "a").await;
-    assert_eq!(gone["to"], "unreachable", "{gone}");
-    assert_eq!(gone["set"], "shop", "{gone}");
-    let is_gone = |line: &str| line.starts_with("health    a of shop: ");
-    let line = plain.finds("the health of a", is_gone).await;
-    assert!(
-        line.contains("-> unreachable, for its connection"),
-        "{line}"
-    );
+    let shown = (&gone["to"], &gone["set"]);
+    assert_eq!(shown, (&json!("unreachable"), &json!("shop")), "{gone}");
+    let health = "health    a of shop: ";
+    let line = plain.line(health, |line| line.starts_with(health)).await;
+    let expected = "-> unreachable, for its connection";
+    assert!(line.contains(expected), "{line}");
 
-    signal("-TERM", gateway.child.id().unwrap()).await;
-    let (well, said) = gateway.ended().await;
-    assert!(well, "{said}");
+    // one whose output is read no more ends well at the next event
+    let Follower {
+        mut child, lines, ..
+    } = Follower::of(&gateway, &[]).await;
+    drop(lines);
+    note(&gateway, "shop__add_note").await;
+    let status = within("the end", child.wait()).await.unwrap();
+    assert!(status.success(), "{status}");
+
+    gateway.stopped().await;
     for mut follower in [raw, plain] {
         follower.notes("the gateway stopped").await;
         assert!(follower.ends().await);
@@ -142,9 +146,8 @@ async fn choices_and_changes_of_health_are_told_until_the_gateway_stops() {
 async fn what_nobody_may_take_is_told_and_ctrl_c_ends_the_listening_alone() {
     let gateway = Gateway::configured(&two("", "weight = 20")).await;
     let mut raw = Follower::of(&gateway, &["--json"]).await;
-    let refused = gateway
-        .call("shop__delete_order", json!({"order_id": 1}))
-        .await;
+    let order = json!({"order_id": 1});
+    let refused = gateway.call("shop__delete_order", order).await;
     assert_eq!(refused["error"]["kind"], "no_eligible_server", "{refused}");
     let failed = raw.event("routeFailed", "tool", "delete_order").await;
     assert_eq!(failed["error"], "no_eligible_server", "{failed}");
@@ -152,43 +155,22 @@ async fn what_nobody_may_take_is_told_and_ctrl_c_ends_the_listening_alone() {
     for candidate in failed["candidates"].as_array().unwrap() {
         assert_eq!(candidate["unfit"], "too_light", "{failed}");
     }
-
     signal("-INT", raw.child.id().unwrap()).await;
     assert!(raw.ends().await);
-    let done = note(&gateway, "shop__add_note").await;
-    assert!(done["result"].is_object(), "{done}");
-}
 
-#[tokio::test]
-async fn a_reader_that_goes_away_ends_the_listening_well() {
-    let gateway = Gateway::sample().await;
-    let Follower {
-        mut child, lines, ..
-    } = Follower::of(&gateway, &[]).await;
-    drop(lines);
-    // what is reported of this cannot be written
-    note(&gateway, "orders__add_note").await;
-    let status = within("the end", child.wait()).await.unwrap();
-    assert!(status.success(), "{status}");
-}
-
-#[tokio::test]
-async fn the_stream_is_plain_server_sent_events() {
-    let gateway = Gateway::sample().await;
-    let client = http();
+    // what it followed is plain server-sent events
     let url = gateway.at("/api/routes/events");
-    let mut answer = within("the stream", client.get(&url).send()).await.unwrap();
-    assert_eq!(answer.status(), 200);
-    assert_eq!(answer.headers()["content-type"], "text/event-stream");
-    note(&gateway, "orders__add_note").await;
+    let stream = http().get(&url).send();
+    let mut stream = within("the stream", stream).await.unwrap();
+    assert_eq!(stream.headers()["content-type"], "text/event-stream");
+    note(&gateway, "shop__add_note").await;
     let mut all = String::new();
     while !all.contains("routeDecision") {
-        let part = within("an event", answer.chunk()).await.unwrap().unwrap();
+        let part = within("an event", stream.chunk()).await.unwrap().unwrap();
         all.push_str(std::str::from_utf8(&part).unwrap());
     }
-    let event = all
-        .split("\n\n")
-        .find_map(|event| event.strip_prefix("data: "));
+    let mut events = all.split("\n\n");
+    let event = events.find_map(|event| event.strip_prefix("data: "));
     let event: Value = serde_json::from_str(event.unwrap()).unwrap();
     assert_eq!(event["type"], "routeDecision", "{all}");
 }
@@ -197,7 +179,7 @@ async fn the_stream_is_plain_server_sent_events() {
 async fn a_definition_that_is_left_out_is_told_and_hides_no_other() {
     let directory = tempfile::tempdir().unwrap();
     let list = directory.path().join("tools");
-    let ask = json!({"name": "ask", "inputSchema": {"type": "object"}}).to_string();
+    let ask = tool("ask", false).to_string();
     std::fs::write(&list, format!("[{ask}]")).unwrap();
     let server = Script {
         each: r#"tools=$(cat "$argument")"#,
@@ -221,19 +203,14 @@ async fn a_definition_that_is_left_out_is_told_and_hides_no_other() {
     gateway.call("shop__ask", json!({})).await;
     for (tool, _, why) in refused {
         let event = events.event("toolRefused", "tool", tool).await;
-        assert_eq!(
-            (&event["set"], &event["server"]),
-            (&json!("shop"), &json!("shop"))
-        );
+        assert_eq!([&event["set"], &event["server"]], ["shop", "shop"]);
         let reason = event["reason"].as_str().unwrap();
         assert!(reason.contains(why), "{reason}");
         expected.push(json!({"server": "shop", "tool": tool, "reason": reason}));
     }
-
     let missing: Value = gateway.json("/api/missing").await;
     assert_eq!(missing, Value::from(expected));
-    let answer = gateway.mcp("shop__ask", json!({})).await;
-    assert!(answer["result"].is_object(), "{answer}");
+    result(&gateway.mcp("shop__ask", json!({})).await);
 }
 
 #[tokio::test]
@@ -243,17 +220,16 @@ async fn calls_about_one_thing_stay_together() {
     let gateway = Gateway::configured(&two(all, "")).await;
     let mut raw = Follower::of(&gateway, &["--json"]).await;
     let mut plain = Follower::of(&gateway, &[]).await;
-    let first = note(&gateway, "shop__add_note").await["server"].clone();
+    let server = note(&gateway, "shop__add_note").await;
     for _ in 0..6 {
-        assert_eq!(note(&gateway, "shop__add_note").await["server"], first);
+        assert_eq!(note(&gateway, "shop__add_note").await, server);
     }
-    let server = first.as_str().unwrap();
-    let set = raw.event("affinitySet", "server", server).await;
+    let set = raw.event("affinitySet", "server", &server).await;
+    let found = (&set["by"], &set["ttl_ms"], &set["set"]);
     let expected = (&json!("argument"), &json!(3_600_000), &json!("shop"));
-    assert_eq!((&set["by"], &set["ttl_ms"], &set["set"]), expected, "{set}");
+    assert_eq!(found, expected, "{set}");
     let goes = format!("in shop goes to {server} for 1h");
-    let is_it = |line: &str| line.starts_with("affinity  argument ") && line.ends_with(&goes);
-    plain.finds(&goes, is_it).await;
+    plain.finds("affinity  argument ", &goes).await;
 }
 
 #[tokio::test]

@@ -1,20 +1,13 @@
-//! Requests whose host is foreign, malformed or given twice, and those of web pages.
+//! Requests whose host is foreign or given twice, and those of web pages.
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::support::{Gateway, http, within};
-
-const CONFIG: &str =
-    "[http]\nmetrics = true\n[servers.shop]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\n";
-
-const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
-const PURGE: &str = r#"{"all":true}"#;
+use crate::support::{Gateway, http, sample, within};
 
 /// Sends a request as it is written, and returns the status of its answer.
 async fn status(url: &str, target: &str, hosts: &[&str], body: &str) -> u16 {
-    let address = url.trim_start_matches("http://");
     let method = if body.is_empty() { "GET" } else { "POST" };
     let hosts: String = hosts
         .iter()
@@ -26,6 +19,7 @@ async fn status(url: &str, target: &str, hosts: &[&str], body: &str) -> u16 {
         body.len()
     );
     let mut answer = String::new();
+    let address = url.trim_start_matches("http://");
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
     let read = stream.read_to_string(&mut answer);
@@ -34,90 +28,63 @@ async fn status(url: &str, target: &str, hosts: &[&str], body: &str) -> u16 {
 }
 
 #[tokio::test]
-async fn a_foreign_malformed_or_second_host_is_refused_on_every_route() {
-    let gateway = Gateway::configured(CONFIG).await;
+async fn foreign_hosts_and_web_pages_are_refused_but_for_probes() {
+    let config = format!("[http]\nmetrics = true\n{}", sample("shop"));
+    let gateway = Gateway::configured(&config).await;
     let (public, admin) = (gateway.public(""), gateway.at(""));
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     for (listener, path, body) in [
-        (&public, "/mcp", PING),
+        (&public, "/mcp", ping),
         (&public, "/healthz", ""),
         (&public, "/readyz", ""),
         (&public, "/metrics", ""),
         (&admin, "/readyz", ""),
         (&admin, "/metrics", ""),
         (&admin, "/api/tools", ""),
-        (&admin, "/api/cache/purge", PURGE),
+        (&admin, "/api/cache/purge", r#"{"all":true}"#),
     ] {
         let named = |name: &str| format!("http://{name}{path}");
-        let with = async |target: &str, hosts: &[&str]| {
-            let status = status(listener, target, hosts, body).await;
-            format!("{status} {listener} {target} {hosts:?}")
-        };
-        for hosts in [&["localhost:1"][..], &["127.0.0.1"], &["[::1]:80"]] {
-            let answer = with(path, hosts).await;
-            assert!(answer.starts_with("200"), "{answer}");
-        }
-        let answer = with(&named("localhost:1"), &["localhost:1"]).await;
-        assert!(answer.starts_with("200"), "{answer}");
-        for (target, hosts) in [
-            (path, &["localhost", "localhost"][..]),
-            (path, &["localhost", "evil.example"]),
-            (path, &["evil.example", "localhost"]),
-            (path, &["localhost:99999"]),
-            (path, &["localhost:+80"]),
-            (path, &["localhost:80:80"]),
-            (path, &["user@localhost"]),
-            (path, &["local host"]),
-            (path, &[""]),
-            (&named("evil.example"), &["localhost"]),
-            (&named("evil.example"), &["evil.example"]),
-            (&named("evil.example"), &[]),
-            (&named("localhost"), &["localhost", "localhost"]),
+        for (target, hosts, expected) in [
+            (path, &["localhost:1"][..], 200),
+            (path, &["[::1]:80"], 200),
+            (&named("localhost:1"), &["localhost:1"], 200),
+            (path, &["localhost", "evil.example"], 403),
+            (path, &["localhost:99999"], 403),
+            (path, &[""], 403),
+            (&named("evil.example"), &["localhost"], 403),
+            (&named("evil.example"), &[], 403),
         ] {
-            let answer = with(target, hosts).await;
-            assert!(answer.starts_with("403"), "{answer}");
+            let status = status(listener, target, hosts, body).await;
+            assert_eq!(status, expected, "{listener} {target} {hosts:?}");
         }
     }
-}
 
-#[tokio::test]
-async fn web_pages_and_foreign_hosts_are_refused_but_for_probes() {
-    let gateway = Gateway::configured(CONFIG).await;
     let asked = async |request: reqwest::RequestBuilder, (name, value): (&str, &str)| {
         let answer = within(value, request.header(name, value).send()).await;
         answer.unwrap()
     };
-    let (evil, page) = (
-        ("host", "evil.example"),
-        ("origin", "http://localhost:3000"),
-    );
-    let get = |url: String| http().get(url);
+    let evil = ("host", "evil.example");
+    let page = ("origin", "http://localhost:3000");
     for (header, status) in [
         (("origin", "http://evil.example"), 403),
         (evil, 403),
         (page, 200),
     ] {
-        let read = gateway.mcp_request("shop__get_order", &json!({"order_id": 1}));
+        let read = gateway.mcp_request("shop__get_order", &json!({"order_id": 1}), &json!({}));
         assert_eq!(asked(read, header).await.status(), status, "{header:?}");
     }
-    for header in [evil, page] {
-        let metrics = get(gateway.public("/metrics"));
-        assert_eq!(asked(metrics, header).await.status(), 403, "{header:?}");
-    }
-    let said = asked(get(gateway.at("/readyz")), evil)
-        .await
-        .text()
-        .await
-        .unwrap();
+    let metrics = http().get(gateway.public("/metrics"));
+    assert_eq!(asked(metrics, page).await.status(), 403);
+    let refused = asked(http().get(gateway.at("/readyz")), evil).await;
+    let said = refused.text().await.unwrap();
     let (host, key) = (r#"the Host \"evil.example\" is not"#, "`admin.listen`");
     assert!(said.contains(host) && said.contains(key), "{said}");
     // a probe may come by any address; what the servers said is not for it
-    let ready = asked(get(gateway.public("/readyz")), evil).await;
+    let ready = asked(http().get(gateway.public("/readyz")), evil).await;
     assert_eq!(ready.status(), 200);
     let body: Value = serde_json::from_str(&ready.text().await.unwrap()).unwrap();
-    assert!(
-        body["ready"] == true && body.get("servers").is_none(),
-        "{body}"
-    );
+    let is_short = body["ready"] == true && body.get("servers").is_none();
+    assert!(is_short, "{body}");
 
     for (header, status) in [
         (page, 403),
@@ -126,13 +93,11 @@ async fn web_pages_and_foreign_hosts_are_refused_but_for_probes() {
         (("sec-fetch-site", "same-site"), 403),
         // typed into the address bar
         (("sec-fetch-site", "none"), 200),
-        (evil, 403),
         (("host", "0.0.0.0:7421"), 403),
-        (("host", "localhost:1"), 200),
         (("host", "[::1]"), 200),
     ] {
         for path in ["/api/tools", "/metrics", "/readyz", "/api/routes/events"] {
-            let answer = asked(get(gateway.at(path)), header).await;
+            let answer = asked(http().get(gateway.at(path)), header).await;
             assert_eq!(answer.status(), status, "{path}, {header:?}");
         }
         let purge = http().post(gateway.at("/api/cache/purge"));

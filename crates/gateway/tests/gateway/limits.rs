@@ -1,36 +1,39 @@
-//! What operators see of limits: JSON and metrics. The table is in
-//! `tests/golden/running/limits.md`.
+//! What a config says of limits, loops, second attempts and times is heeded, shown and measured.
+//! The table of `callward limits` is in `tests/golden/running/limits.md`.
 
 use rmcp::ClientLifecycleMode;
 use serde_json::{Value, json};
 
-use crate::support::{Gateway, call, until};
+use crate::support::{
+    CALLWARD, Gateway, call, callward, file, result, sample, text, until, within,
+};
 
-const CONFIG: &str = "\
-[servers.shop]
-command = \"CALLWARD\"
-args = [\"sample\"]
-max_concurrent = 3
-
-[servers.shop.tools.add_note]
-rateLimitHint = 1
-";
-
-async fn limits(gateway: &Gateway) -> Value {
-    gateway.json("/api/limits").await
+/// A config with this before the server `shop`, and this in its section.
+fn shop(before: &str, more: &str) -> String {
+    format!("{before}\n{}{more}\n", sample("shop"))
 }
+
+/// Adds one note; a write, which no cache answers.
+async fn note(gateway: &Gateway) -> Value {
+    let arguments = json!({"order_id": 1, "text": "x"});
+    gateway.mcp("shop__add_note", arguments).await
+}
+
+/// Arguments of a report that takes a minute.
+fn slow(region: &str) -> Value {
+    json!({"region": region, "delay_ms": 60_000})
+}
+
+const HINT: &str = "[servers.shop.tools.add_note]\nrateLimitHint = 1";
 
 #[tokio::test]
 async fn what_limits_hold_back_and_refuse_is_shown_and_measured() {
-    let gateway = Gateway::configured(CONFIG).await;
-    let note = json!({"order_id": 1, "text": "x"});
-    let passed = gateway.call("shop__add_note", note.clone()).await;
-    assert!(passed["result"].is_object(), "{passed}");
+    let gateway = Gateway::configured(&shop("", &format!("max_concurrent = 3\n{HINT}"))).await;
+    result(&note(&gateway).await);
     // one call a minute, and no caller waits that long
-    let refused = gateway.call("shop__add_note", note).await;
-    assert_eq!(refused["error"]["kind"], "rate_limited", "{refused}");
-    assert!(
-        refused["error"]["retry_after_ms"].as_u64() > Some(30_000),
+    let refused = note(&gateway).await;
+    assert_eq!(
+        refused["error"]["data"]["kind"], "rate_limited",
         "{refused}"
     );
     // the same failing call of one session, and once more than it takes
@@ -41,27 +44,15 @@ async fn what_limits_hold_back_and_refuse_is_shown_and_measured() {
         assert_eq!(missing.is_error, Some(true), "{missing:?}");
     }
     // a call that holds its place until the gateway ends
-    let slow = gateway.mcp_request(
-        "shop__sales_report",
-        &json!({"region": "north", "delay_ms": 60_000}),
-    );
-    let slow = tokio::spawn(slow.send());
+    let held = gateway.begin("shop__sales_report", &slow("north"));
     let now = until("the call in flight", || async {
-        let now = limits(&gateway).await;
+        let now: Value = gateway.json("/api/limits").await;
         (now["places"][0]["in_flight"] == 1).then_some(now)
     })
     .await;
-    let rate = &now["rates"][0];
-    assert_eq!(
-        (&rate["scope"], &rate["of"], &rate["set"], &rate["refused"]),
-        (
-            &json!("tool"),
-            &json!("add_note"),
-            &json!("shop"),
-            &json!(1)
-        ),
-        "{now}"
-    );
+    let rate = ["scope", "of", "set"].map(|key| &now["rates"][0][key]);
+    assert_eq!(rate, ["tool", "add_note", "shop"], "{now}");
+    assert_eq!(now["rates"][0]["refused"], 1, "{now}");
     assert_eq!(now["places"][0]["limit"], 3, "{now}");
     assert_eq!(now["budgets"][0]["set"], "shop", "{now}");
     assert_eq!(now["hedges"]["sent"], 0, "{now}");
@@ -83,5 +74,114 @@ async fn what_limits_hold_back_and_refuse_is_shown_and_measured() {
         "callward_loop_guard_answers_total 1",
         "callward_loop_guard_calls_held 1",
     ]).await;
-    slow.abort();
+    held.abort();
+}
+
+#[tokio::test]
+async fn a_rate_refuses_what_comes_too_often_and_says_when_to_come_again() {
+    // one call a minute, and no caller waits for the next
+    for (limits, more) in [
+        ("per_principal = 1", ""),
+        ("", "calls_per_minute = 1"),
+        ("", HINT),
+    ] {
+        let before =
+            format!("[retry]\nmax_retry_after = \"1s\"\n[limits]\nmax_wait = \"0s\"\n{limits}");
+        let gateway = Gateway::configured(&shop(&before, more)).await;
+        result(&note(&gateway).await);
+        let refused = note(&gateway).await;
+        let data = &refused["error"]["data"];
+        assert_eq!(data["kind"], "rate_limited", "{before}: {refused}");
+        assert_eq!(data["delivery"], "not_sent", "{before}: {refused}");
+        let wait = data["retryAfterMs"].as_u64().unwrap();
+        assert!((1..=60_000).contains(&wait), "{before}: {refused}");
+    }
+    // the rates that tools declare may be left out
+    let gateway = Gateway::configured(&shop("[limits]\ntools = false", HINT)).await;
+    for _ in 0..3 {
+        result(&note(&gateway).await);
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_fails_over_and_over_is_answered_in_the_servers_place() {
+    for (guard, executions) in [
+        ("without_session = \"by_principal\"", 2),
+        ("enabled = false", 3),
+    ] {
+        let guard = format!("[loop_guard]\nfailures = 2\n{guard}");
+        let gateway = Gateway::configured(&shop(&guard, "")).await;
+        let paid = async |order: u32| {
+            let arguments = json!({"order_id": order, "status": "paid"});
+            gateway.mcp("shop__set_status", arguments).await
+        };
+        let all = [paid(99).await, paid(99).await, paid(99).await];
+        let last = &all[2];
+        assert_eq!(last["result"]["isError"], true, "{last}");
+        let stats = gateway.stats("shop").await;
+        let ran = &stats["tools"]["set_status"]["executions"];
+        assert_eq!(ran, executions, "{guard}: {last}");
+        let held = last.to_string().contains("failed 2 times in a row");
+        assert_eq!(held, executions == 2, "{guard}: {last}");
+        // other arguments are not a loop
+        let other = paid(1).await;
+        assert_ne!(result(&other)["isError"], true, "{other}");
+    }
+}
+
+#[tokio::test]
+async fn who_finds_neither_a_place_nor_room_to_wait_is_refused_at_once() {
+    for places in [
+        "max_concurrent_per_tool = 1\nmax_waiting = 0",
+        "max_waiting = 0\nshed = \"oldest\"\n[servers.shop.tools.sales_report]\nmax_concurrent = 1",
+    ] {
+        let gateway = Gateway::configured(&shop("[retry]\nmax_attempts = 1", places)).await;
+        let held = gateway.begin("shop__sales_report", &slow("a"));
+        gateway.running("shop", 1).await;
+        let refused = gateway.mcp("shop__sales_report", slow("b")).await;
+        let data = &refused["error"]["data"];
+        assert_eq!(data["kind"], "overloaded", "{places}: {refused}");
+        assert_eq!(data["delivery"], "not_sent", "{places}: {refused}");
+        held.abort();
+    }
+}
+
+#[tokio::test]
+async fn what_to_verify_with_is_told_when_an_outcome_is_unknown() {
+    // a write that outlasts its attempt; by its name nothing would be found to check with
+    let gateway = Gateway::configured(&shop(
+        "[limits]\nattempt_timeout = \"200ms\"",
+        "[servers.shop.tools.sales_report]\nreadOnlyHint = false\nidempotentHint = false\n\
+         verify_with = \"get_order\"",
+    ))
+    .await;
+    let failed = gateway.mcp("shop__sales_report", slow("x")).await;
+    let data = &failed["error"]["data"];
+    assert_eq!(data["delivery"], "unknown", "{failed}");
+    assert_eq!(data["outcome"]["verifyWith"], "shop__get_order", "{failed}");
+}
+
+#[tokio::test]
+async fn a_gateway_with_every_layer_on_answers() {
+    let servers = ["one", "two"].map(|name| {
+        let more = "set = \"shop\"\nidempotency_keys = true\nshed = \"oldest\"\n";
+        sample(name) + more
+    });
+    let config = format!("[hedge]\nenabled = true\n{}", servers.concat());
+    let gateway = Gateway::configured(&config).await;
+    let answer = gateway.mcp("shop__get_order", json!({"order_id": 1})).await;
+    assert_eq!(result(&answer)["structuredContent"]["id"], 1, "{answer}");
+}
+
+#[tokio::test]
+async fn the_environments_tool_timeout_ends_an_attempt() {
+    let arguments = slow("x").to_string();
+    let config = shop("[retry]\nmax_attempts = 1", "").replace("CALLWARD", CALLWARD);
+    let config = file(config);
+    let path = config.path().to_str().unwrap();
+    let mut command = callward(&["call", "shop__sales_report", &arguments, "--config", path]);
+    let done = command.env("MCP_TOOL_TIMEOUT", "200").output();
+    let done = within("the end", done).await.unwrap();
+    assert_eq!(done.status.code(), Some(1), "{done:?}");
+    assert!(text(&done.stderr).contains("200ms"), "{done:?}");
 }

@@ -6,30 +6,28 @@ use callward_testkit::hostile::Era;
 use callward_testkit::hostile::http::HttpServer;
 use serde_json::{Value, json};
 
-use crate::support::{Gateway, ends, file, text};
+use crate::scripted::tool;
+use crate::support::{Gateway, ends, file, result, sample, text};
 
 /// A shop that runs every call, and breaks the connection before it answers.
 async fn shop(ledger: &Ledger) -> HttpServer {
-    let tool = |name: &str, reads: bool| {
-        let listed = json!({
-            "name": name, "inputSchema": {"type": "object"},
-            "annotations": {"readOnlyHint": reads, "destructiveHint": false},
-        });
-        ToolDefinition::from_json(listed.to_string()).unwrap()
-    };
     let tools = [
-        tool("create_order", false),
-        tool("get_order", true),
-        tool("read_prices", true),
+        ("create_order", false),
+        ("get_order", true),
+        ("read_prices", true),
     ];
+    let tools = tools.map(|(name, reads)| {
+        let mut listed = tool(name, reads);
+        listed["annotations"]["destructiveHint"] = false.into();
+        ToolDefinition::from_json(listed.to_string()).unwrap()
+    });
     let lost = Fault::LoseReply {
         sent: 0,
         broken: Break::Reset,
     };
     let chaos = Chaos::script(vec![Some(lost)]);
-    HttpServer::start(Era::Modern, &tools, chaos, ledger.clone())
-        .await
-        .unwrap()
+    let started = HttpServer::start(Era::Modern, &tools, chaos, ledger.clone());
+    started.await.unwrap()
 }
 
 fn config(shop: &HttpServer) -> String {
@@ -42,12 +40,6 @@ async fn before(inner: &Gateway, more: &str) -> Gateway {
     Gateway::configured(&format!("[servers.far]\nurl = {url:?}\n{more}")).await
 }
 
-fn said_all(said: &str, parts: &[&str]) {
-    for part in parts {
-        assert!(said.contains(part), "{part} in\n{said}");
-    }
-}
-
 #[tokio::test]
 async fn a_write_whose_answer_is_lost_says_what_to_check_it_with() {
     let ledger = Ledger::new();
@@ -55,19 +47,23 @@ async fn a_write_whose_answer_is_lost_says_what_to_check_it_with() {
     let config = file(config(&shop));
     let here = ["--config", config.path().to_str().unwrap()];
     let run = async |args: &[&str]| ends(&[args, &here].concat()).await;
-    let done = run(&["call", "shop__create_order", r#"{"call": 1}"#]).await;
-    assert_eq!(done.status.code(), Some(1), "{done:?}");
-    said_all(
-        text(&done.stderr),
-        &[
-            "check with `shop__get_order` what it did before calling it again",
-            "outcome_unknown, delivery unknown",
-            "it may have run  sent ",
-            "11 bytes of arguments  check with shop__get_order",
-            "attempts 1",
-        ],
-    );
-    assert_eq!(text(&done.stdout), "");
+    let failing = async |tool: &str, call: &str, said: &[&str]| {
+        let done = run(&["call", tool, call]).await;
+        assert_eq!(done.status.code(), Some(1), "{done:?}");
+        for part in said {
+            assert!(text(&done.stderr).contains(part), "{part} in {done:?}");
+        }
+        assert_eq!(text(&done.stdout), "");
+        text(&done.stderr).to_owned()
+    };
+    let parts = [
+        "check with `shop__get_order` what it did before calling it again",
+        "outcome_unknown, delivery unknown",
+        "it may have run  sent ",
+        "11 bytes of arguments  check with shop__get_order",
+        "attempts 1",
+    ];
+    failing("shop__create_order", r#"{"call": 1}"#, &parts).await;
 
     let done = run(&["call", "shop__create_order", r#"{"call": 2}"#, "--json"]).await;
     assert_eq!(done.status.code(), Some(1), "{done:?}");
@@ -85,17 +81,12 @@ async fn a_write_whose_answer_is_lost_says_what_to_check_it_with() {
     }
 
     // of a read that keeps failing, all attempts are listed
-    let done = run(&["call", "shop__get_order", r#"{"call": 3}"#]).await;
-    assert_eq!(done.status.code(), Some(1), "{done:?}");
-    let said = text(&done.stderr);
-    said_all(
-        said,
-        &[
-            "attempt 1  server shop  after 0 µs  connection_lost, delivery unknown: ",
-            "attempt 3  server shop  after ",
-            "attempts 3",
-        ],
-    );
+    let parts = [
+        "attempt 1  server shop  after 0 µs  connection_lost, delivery unknown: ",
+        "attempt 3  server shop  after ",
+        "attempts 3",
+    ];
+    let said = failing("shop__get_order", r#"{"call": 3}"#, &parts).await;
     assert!(!said.contains("check with"), "it only reads: {said}");
 }
 
@@ -107,21 +98,19 @@ async fn what_another_gateway_does_not_know_is_unknown_here_too() {
     let outer = before(&inner, "prefix = false\n").await;
     let answer = outer.mcp("shop__create_order", json!({"call": 1})).await;
     let data = &answer["error"]["data"];
-    assert_eq!(data["kind"], "outcome_unknown", "{answer}");
-    assert_eq!(data["delivery"], "unknown", "{answer}");
-    assert_eq!(data["server"], "far", "{answer}");
+    let found = ["kind", "delivery", "server"].map(|key| &data[key]);
+    assert_eq!(found, ["outcome_unknown", "unknown", "far"], "{answer}");
     assert_eq!(data["outcome"]["verifyWith"], "shop__get_order", "{answer}");
     assert_eq!(ledger.of(1).executions, 1);
 }
 
 #[tokio::test]
 async fn refusals_of_another_gateway_open_no_breaker() {
-    let inner = "[servers.orders]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\nprefix = false\n\
-                 [servers.orders.tools.add_note]\nrateLimitHint = 1\n";
-    let inner = Gateway::configured(inner).await;
+    let hint = "prefix = false\n[servers.orders.tools.add_note]\nrateLimitHint = 1\n";
+    let inner = Gateway::configured(&(sample("orders") + hint)).await;
     let outer = before(&inner, "prefix = false\n").await;
     let note = || outer.mcp("add_note", json!({"order_id": 1, "text": "x"}));
-    assert!(note().await["result"].is_object());
+    result(&note().await);
     for _ in 0..5 {
         let answer = note().await;
         let data = &answer["error"]["data"];
@@ -132,12 +121,11 @@ async fn refusals_of_another_gateway_open_no_breaker() {
 
 #[tokio::test]
 async fn a_client_of_two_gateways_is_told_of_no_tool_that_it_does_not_have() {
-    let ledger = Ledger::new();
-    let shop = shop(&ledger).await;
+    let shop = shop(&Ledger::new()).await;
     // the outer one takes it for a read, as the server says, and so has nothing to verify it with
     let inner = format!(
-        "[breaker]\nfailures = 100\n{}[servers.shop.tools.get_order]\nreadOnlyHint = false\nidempotentHint = false\n\
-         verify_with = \"read_prices\"\n",
+        "[breaker]\nfailures = 100\n{}[servers.shop.tools.get_order]\nreadOnlyHint = false\n\
+         idempotentHint = false\nverify_with = \"read_prices\"\n",
         config(&shop)
     );
     let inner = Gateway::configured(&inner).await;

@@ -1,10 +1,12 @@
 //! `callward run`: a drop-in around one server.
 
+use std::process::Stdio;
+
 use serde_json::json;
 use tokio::io::AsyncReadExt;
 
 use crate::scripted::Script;
-use crate::support::{CALLWARD, Pipe, callward, file, signal, text, within};
+use crate::support::{CALLWARD, Pipe, callward, file, result, signal, text, within};
 
 #[tokio::test]
 async fn the_tools_are_those_of_the_wrapped_server_byte_for_byte() {
@@ -26,74 +28,68 @@ async fn the_tools_are_those_of_the_wrapped_server_byte_for_byte() {
     assert!(guidance.is_string());
     assert_eq!(&hello["result"]["instructions"], guidance);
     assert!(plain.close().await);
-    assert!(wrapped.close().await);
-}
 
-#[tokio::test]
-async fn plans_come_beside_the_list_on_request() {
-    let mut wrapped = Pipe::open(&["run", "--", CALLWARD, "sample"]).await;
+    // plans come beside the list on request
     let list = wrapped.request("tools/list", json!({})).await;
     assert_eq!(list["result"].get("_meta"), None);
     let asked = json!({"_meta": {"io.callward/plans": true}});
     let list = wrapped.request("tools/list", asked).await;
     let plans = &list["result"]["_meta"]["io.callward/plans"];
-    let (delete, get) = (&plans["delete_order"], &plans["get_order"]);
-    assert_eq!(delete["effect"], "destructive");
-    assert_eq!(delete["confirm"], true);
-    assert_eq!(delete["sources"]["destructiveHint"], "declared");
-    assert_eq!(delete["category"], "delete");
-    assert_eq!(delete["annotations"]["destructiveHint"], true);
-    assert_eq!(get["safety"], "safe");
-    assert_eq!(get["retry"], "yes");
     assert_eq!(plans.as_object().unwrap().len(), 9);
+    for (member, expected) in [
+        ("/delete_order/effect", json!("destructive")),
+        ("/delete_order/confirm", json!(true)),
+        ("/delete_order/sources/destructiveHint", json!("declared")),
+        ("/delete_order/category", json!("delete")),
+        ("/delete_order/annotations/destructiveHint", json!(true)),
+        ("/get_order/safety", json!("safe")),
+        ("/get_order/retry", json!("yes")),
+    ] {
+        assert_eq!(plans.pointer(member), Some(&expected), "{member}");
+    }
+    assert!(wrapped.close().await);
 }
 
 #[tokio::test]
 async fn standard_output_carries_the_protocol_even_when_everything_is_logged() {
     let mut wrapped = Pipe::open(&["run", "--log", "trace", "--", CALLWARD, "sample"]).await;
     // the pipe refuses every line that is not a JSON-RPC message
-    let answer = wrapped
-        .call("charge_card", json!({"order_id": 1, "cents": 5}))
-        .await;
+    let charge = json!({"order_id": 1, "cents": 5});
+    let answer = wrapped.call("charge_card", charge).await;
     assert!(answer["error"]["message"].is_string(), "{answer}");
     assert!(wrapped.close().await);
-}
-
-/// What `run` with these arguments says on standard error, and how it ends.
-async fn failing(args: &[&str], waits: bool) -> (Option<i32>, String) {
-    let mut command = callward(args);
-    if waits {
-        command.stdin(std::process::Stdio::piped());
-    }
-    let mut child = command.spawn().unwrap();
-    // a client that waits: the input stays open until the end
-    let stdin = child.stdin.take();
-    let done = within("the end", child.wait_with_output()).await.unwrap();
-    drop(stdin);
-    (done.status.code(), text(&done.stderr).to_owned())
 }
 
 #[tokio::test]
 async fn a_command_that_cannot_be_started_ends_run_with_an_error() {
     let not_executable = file("");
     let not_executable = not_executable.path().to_str().unwrap();
-    let dies = "echo no database >&2; exit 3";
+    let dies = ["sh", "-c", "echo no database >&2; exit 3"];
     for (program, why) in [
-        ("/nonexistent/mcp-server", "No such file or directory"),
-        (not_executable, "Permission denied"),
-        ("sh", "ended (exit status: 3)"),
+        (
+            &["/nonexistent/mcp-server"][..],
+            "No such file or directory",
+        ),
+        (&[not_executable], "Permission denied"),
+        (&dies, "ended (exit status: 3)"),
     ] {
-        let args: &[&str] = if program == "sh" { &["-c", dies] } else { &[] };
-        let over_http = [&["run", "--http", "127.0.0.1:0", "--", program], args].concat();
-        let over_stdio = [&["run", "--", program], args].concat();
-        for (args, waits) in [
-            (&over_stdio, true),
-            (&over_stdio, false),
-            (&over_http, false),
+        for (run, waits) in [
+            (&["run", "--"][..], true),
+            (&["run", "--"], false),
+            (&["run", "--http", "127.0.0.1:0", "--"], false),
         ] {
-            let (code, said) = failing(args, waits).await;
-            assert_eq!(code, Some(1), "{said}");
-            assert!(said.contains(program) && said.contains(why), "{said}");
+            let mut command = callward(&[run, program].concat());
+            if waits {
+                command.stdin(Stdio::piped());
+            }
+            let mut child = command.spawn().unwrap();
+            // a client that waits: the input stays open until the end
+            let stdin = child.stdin.take();
+            let done = within("the end", child.wait_with_output()).await.unwrap();
+            drop(stdin);
+            let said = text(&done.stderr);
+            assert_eq!(done.status.code(), Some(1), "{said}");
+            assert!(said.contains(program[0]) && said.contains(why), "{said}");
         }
     }
 }
@@ -101,21 +97,18 @@ async fn a_command_that_cannot_be_started_ends_run_with_an_error() {
 #[tokio::test]
 async fn a_call_in_flight_is_answered_after_sigterm() {
     let mut wrapped = Pipe::open(&["run", "--", CALLWARD, "sample"]).await;
-    let pid = wrapped.child.id().unwrap();
     let slow = json!({"name": "sales_report", "arguments": {"region": "x", "delay_ms": 3_000}});
     let slow = wrapped.send("tools/call", slow).await;
-    within("the call in flight", async {
-        for ask in 0.. {
-            let stats = wrapped
-                .call("orders_stats", json!({"ask": ask.to_string()}))
-                .await;
-            if stats["result"]["structuredContent"]["tools"]["sales_report"]["running"] == 1 {
-                break;
-            }
+    let mut ask = 0;
+    loop {
+        ask += 1;
+        let stats = wrapped.call("orders_stats", json!({"ask": ask.to_string()}));
+        let stats = within("the call in flight", stats).await;
+        if result(&stats)["structuredContent"]["tools"]["sales_report"]["running"] == 1 {
+            break;
         }
-    })
-    .await;
-    signal("-TERM", pid).await;
+    }
+    signal("-TERM", wrapped.child.id().unwrap()).await;
     let answer = wrapped.answer(slow).await;
     assert!(answer.contains("\"region\":\"x\""), "{answer}");
     let status = within("the end", wrapped.child.wait()).await.unwrap();

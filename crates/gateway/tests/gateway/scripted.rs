@@ -1,33 +1,10 @@
-//! A server that needs a shell only: it lists the tools it is given, and answers calls as it is
-//! reported.
+//! A server that needs a shell only: it lists the tools it is given, and answers calls as a script
+//! says.
 
 use serde_json::{Value, json};
 
 /// Its arguments are the fields of [`Script`].
-const SERVER: &str = r#"
-tools=$1 each=$2 call=$3 argument=$4
-runs=0 more=
-says() { result="{\"content\":[{\"type\":\"text\",\"text\":\"$1\"}]$2}"; }
-eval "$each"
-while IFS= read -r line; do
-  eval "$each"
-  case $line in '{"jsonrpc":"2.0","id":'*) ;; *) continue ;; esac
-  id=${line#*'"id":'}
-  id=${id%%,*}
-  case $line in
-    *'"method":"initialize"'*)
-      result='{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"scripted","version":"1"}'"$more}" ;;
-    *'"method":"tools/list"'*) result="{\"tools\":$tools}" ;;
-    *'"method":"tools/call"'*)
-      runs=$((runs + 1))
-      eval "$call" ;;
-    *)
-      printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}\n' "$id"
-      continue ;;
-  esac
-  printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
-done
-"#;
+const SERVER: &str = include_str!("../golden/server.sh");
 
 /// What such a server does.
 pub(crate) struct Script<'a> {
@@ -48,30 +25,26 @@ impl Script<'_> {
         Self {
             tools: tools.clone(),
             each: "",
-            call: "says \"run $runs\"",
+            call: "",
             argument: "",
         }
     }
 
     /// One tool that reads.
-    pub(crate) fn of_one(tool: &str) -> Self {
-        Self::counting(&json!([{
-            "name": tool,
-            "inputSchema": {"type": "object"},
-            "annotations": {"readOnlyHint": true},
-        }]))
+    pub(crate) fn of_one(name: &str) -> Self {
+        Self::counting(&json!([tool(name, true)]))
     }
 
     /// Returns the command line of the server.
     pub(crate) fn command(&self) -> [String; 8] {
         let tools = self.tools.to_string();
-        let fixed = ["sh", "-c", SERVER, "scripted"];
-        let [sh, c, script, name] = fixed.map(str::to_owned);
-        let [each, call, argument] = [self.each, self.call, self.argument].map(str::to_owned);
+        let args = [&*tools, self.each, self.call, self.argument];
+        let [tools, each, call, argument] = args.map(str::to_owned);
+        let [sh, c, script, name] = ["sh", "-c", SERVER, "scripted"].map(str::to_owned);
         [sh, c, script, name, tools, each, call, argument]
     }
 
-    /// Returns the lines of a config that name the server.
+    /// Returns the lines of a config that name the server; more of its keys may follow.
     pub(crate) fn server(&self, name: &str) -> String {
         let [program, args @ ..] = self.command();
         // what JSON writes as a list of strings, TOML reads as one
@@ -81,7 +54,10 @@ impl Script<'_> {
     }
 }
 
-/// Returns the lines of a config that name such a server.
-pub(crate) fn server(name: &str, tools: &Value) -> String {
-    Script::counting(tools).server(name)
+/// Returns the definition of a tool that reads, or of one that is not safe to repeat.
+pub(crate) fn tool(name: &str, reads: bool) -> Value {
+    json!({
+        "name": name, "inputSchema": {"type": "object"},
+        "annotations": {"readOnlyHint": reads, "destructiveHint": !reads},
+    })
 }

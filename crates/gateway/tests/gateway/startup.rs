@@ -1,21 +1,13 @@
-//! While servers start, and while the gateway ends: who is answered, and with what.
+//! While servers start: who is answered, and with what.
 
 use rmcp::ClientLifecycleMode;
 use serde_json::{Value, json};
 
 use crate::scripted::Script;
 use crate::support::{
-    CALLWARD, Gateway, Pipe, SERVE, callward, ends, file, serve, signal, text, until, within,
+    Gateway, Pipe, SERVE, answer_of, callward, ends, file, result, said, sample, serve, signal,
+    text, until, within,
 };
-
-/// A server that does not start before there is a file at its argument.
-fn waits_for(path: &str) -> Script<'_> {
-    Script {
-        each: "while [ ! -e \"$argument\" ]; do sleep 0.02; done",
-        argument: path,
-        ..Script::of_one("late_read")
-    }
-}
 
 /// A path where there is no file yet.
 struct Sign(tempfile::TempDir);
@@ -34,6 +26,15 @@ impl Sign {
     }
 }
 
+/// A server that does not start before there is a file at its argument.
+fn waits_for(path: &str) -> Script<'_> {
+    Script {
+        each: "while [ ! -e \"$argument\" ]; do sleep 0.02; done",
+        argument: path,
+        ..Script::of_one("late_read")
+    }
+}
+
 /// Serves a config, and waits for the address only.
 async fn starting(config: &str) -> Gateway {
     let (command, file) = serve(config);
@@ -45,17 +46,11 @@ async fn readiness(gateway: &Gateway) -> (u16, Value) {
     (status, serde_json::from_str(&body).unwrap())
 }
 
-fn is_a_lamp(order: &Value) {
-    let item = &order["result"]["structuredContent"]["item"];
-    assert_eq!(item, "lamp", "{order}");
-}
-
 #[tokio::test]
 async fn clients_are_greeted_at_once_and_their_lists_wait_for_slow_servers() {
     let sign = Sign::new();
     let slow = waits_for(&sign.path()).server("slow");
-    let fast = "[servers.fast]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\n";
-    let gateway = starting(&format!("{slow}{fast}")).await;
+    let gateway = starting(&(slow + &sample("fast"))).await;
     let healthz = gateway.get_url(&gateway.public("/healthz")).await;
     assert_eq!(healthz.0, 200);
     until("the fast server", || async {
@@ -68,18 +63,17 @@ async fn clients_are_greeted_at_once_and_their_lists_wait_for_slow_servers() {
 
     let client = gateway.connect(ClientLifecycleMode::Initialize).await;
     // a tool that is there can be called, and one that is not waits as the list does
-    is_a_lamp(&gateway.mcp("fast__get_order", json!({"order_id": 1})).await);
-    let late = gateway.mcp("slow__late_read", json!({}));
+    result(&gateway.mcp("fast__get_order", json!({"order_id": 1})).await);
+    let late = gateway.begin("slow__late_read", &json!({}));
     let go = async {
         assert_eq!(readiness(&gateway).await.0, 503);
         sign.give();
     };
-    let (tools, late, ()) = within("the lists", async {
-        tokio::join!(client.list_all_tools(), late, go)
-    })
-    .await;
+    let all = async { tokio::join!(client.list_all_tools(), go) };
+    let (tools, ()) = within("the lists", all).await;
     assert_eq!(tools.unwrap().len(), 10);
-    assert_eq!(late["result"]["content"][0]["text"], "run 1", "{late}");
+    let (_, late) = within("the call", late).await.unwrap();
+    assert_eq!(said(&answer_of(&late)), "run 1");
     let (status, body) = readiness(&gateway).await;
     assert_eq!((status, &body["ready"]), (200, &json!(true)), "{body}");
     assert!(body.get("missing").is_none(), "{body}");
@@ -98,7 +92,7 @@ async fn a_call_waits_for_the_server_of_its_tool_only() {
         slow.give();
     };
     let (late, ()) = within("the call", async { tokio::join!(call, go) }).await;
-    assert_eq!(late["result"]["content"][0]["text"], "run 1", "{late}");
+    assert_eq!(said(&late), "run 1");
     let (_, body) = readiness(&gateway).await;
     assert_eq!(body["missing"], json!(["silent"]), "{body}");
 }
@@ -111,16 +105,15 @@ async fn over_pipes_others_are_answered_while_the_list_waits() {
     let mut pipe = Pipe::around(&waits_for(&path)).await;
     assert_eq!(pipe.hello["result"]["protocolVersion"], "2025-11-25");
     let list = pipe.send("tools/list", json!({})).await;
-    let call = pipe
-        .send("tools/call", json!({"name": "late_read", "arguments": {}}))
-        .await;
+    let params = json!({"name": "late_read", "arguments": {}});
+    let call = pipe.send("tools/call", params).await;
     let pong = pipe.request("ping", json!({})).await;
     assert_eq!(pong["result"], json!({}));
     sign.give();
     let listed: Value = serde_json::from_str(&pipe.answer(list).await).unwrap();
     assert_eq!(listed["result"]["tools"][0]["name"], "late_read");
     let called: Value = serde_json::from_str(&pipe.answer(call).await).unwrap();
-    assert_eq!(called["result"]["content"][0]["text"], "run 1", "{called}");
+    assert_eq!(said(&called), "run 1");
     assert!(pipe.close().await);
 }
 
@@ -133,9 +126,9 @@ async fn tools_that_come_after_the_startup_timeout_are_announced() {
     let tools = within("the list", client.list_all_tools()).await.unwrap();
     assert_eq!(tools.len(), 0);
     let (status, body) = readiness(&gateway).await;
-    assert_eq!(status, 503);
-    assert_eq!(body["reason"], "no server is up", "{body}");
-    assert_eq!(body["missing"], json!(["slow"]), "{body}");
+    let found = (status, &body["reason"], &body["missing"]);
+    let expected = (503, &json!("no server is up"), &json!(["slow"]));
+    assert_eq!(found, expected);
 
     let asked = json!({ "notifications": { "toolsListChanged": true } });
     let listen = gateway.modern("subscriptions/listen", asked).send();
@@ -161,10 +154,8 @@ async fn servers_that_are_starting_keep_nobody_from_stopping() {
     let path = sign.path();
     let slow = waits_for(&path);
     let gateway = starting(&slow.server("slow")).await;
-    assert_eq!(
-        readiness(&gateway).await.1["reason"],
-        "servers are starting"
-    );
+    let (_, body) = readiness(&gateway).await;
+    assert_eq!(body["reason"], "servers are starting");
     gateway.stopped().await;
 
     let mut pipe = Pipe::around(&slow).await;
@@ -201,49 +192,15 @@ async fn a_taken_port_is_said_before_any_server_starts() {
 }
 
 #[tokio::test]
-async fn sighup_changes_nothing() {
-    let mut gateway = Gateway::sample().await;
-    signal("-HUP", gateway.child.id().unwrap()).await;
-    gateway.says("SIGHUP is ignored").await;
-    is_a_lamp(&gateway.order(1).await);
-    gateway.stopped().await;
-
-    let mut pipe = Pipe::open(&["run", "--", CALLWARD, "sample"]).await;
-    signal("-HUP", pipe.child.id().unwrap()).await;
-    is_a_lamp(&pipe.call("get_order", json!({"order_id": 1})).await);
-    assert!(pipe.close().await);
-}
-
-#[tokio::test]
-async fn a_lame_duck_is_not_ready_and_serves_until_its_time_is_over() {
-    let config = "[http]\nlame_duck = \"10m\"\n\
-                  [servers.shop]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\n";
-    let gateway = Gateway::configured(config).await;
-    let pid = gateway.child.id().unwrap();
-    signal("-TERM", pid).await;
-    let body = until("the lame duck", || async {
-        let (status, body) = readiness(&gateway).await;
-        (status == 503).then_some(body)
-    })
-    .await;
-    assert_eq!(body["reason"], "the gateway is stopping", "{body}");
-    assert_eq!(gateway.get_url(&gateway.public("/healthz")).await.0, 200);
-    is_a_lamp(&gateway.mcp("shop__get_order", json!({"order_id": 1})).await);
-    // a second signal does not wait for it
-    let said = gateway.stopped().await;
-    assert!(said.contains("connections are accepted for 10m"), "{said}");
-
-    let gateway = Gateway::configured(&config.replace("10m", "50ms")).await;
-    let said = gateway.stopped().await;
-    assert!(said.contains("stopped: no call was cut off"), "{said}");
-}
-
-#[tokio::test]
 async fn without_a_config_the_sample_is_said_first() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = callward(&SERVE);
     command.current_dir(folder.path());
-    let said = Gateway::starting(command, None, None).await.stopped().await;
+    let said = Gateway::started(command, None, None).await.stopped().await;
     let first = said.lines().next().unwrap();
     assert!(first.contains("serving the embedded sample"), "{said}");
+    assert!(
+        said.contains("try:  callward call orders__get_order"),
+        "{said}"
+    );
 }

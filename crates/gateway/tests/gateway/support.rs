@@ -3,8 +3,10 @@
 use std::future::Future;
 use std::process::{Output, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use reqwest::RequestBuilder;
 use rmcp::model::{CallToolRequestParams, CallToolResult};
 use rmcp::service::RunningService;
 use rmcp::transport::StreamableHttpClientTransport;
@@ -15,9 +17,9 @@ use serde_json::{Value, json};
 use tempfile::{NamedTempFile, TempDir};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, Command};
+use tokio::task::JoinHandle;
 
-pub(crate) use crate::legacy::{answer_of, message};
-pub(crate) use crate::pipe::Pipe;
+pub(crate) use crate::clients::{Legacy, Pipe, answer_of, message};
 
 pub(crate) const CALLWARD: &str = env!("CARGO_BIN_EXE_callward");
 pub(crate) const MODERN: &str = "2026-07-28";
@@ -51,7 +53,7 @@ pub(crate) fn callward(args: &[&str]) -> Command {
     program(CALLWARD, args)
 }
 
-fn program(program: &str, args: &[&str]) -> Command {
+pub(crate) fn program(program: &str, args: &[&str]) -> Command {
     let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
         // a machine that builds may report its own doings to a collector
@@ -75,26 +77,20 @@ fn program(program: &str, args: &[&str]) -> Command {
 
 /// Runs a command to its end.
 pub(crate) async fn ends(args: &[&str]) -> Output {
-    within(&args.join(" "), callward(args).output())
-        .await
-        .unwrap()
+    fed(args, b"").await
 }
 
 /// Runs a command to its end, with this on its standard input.
 pub(crate) async fn fed(args: &[&str], input: &[u8]) -> Output {
     let mut child = callward(args).stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    let feed = async {
+    let feed = async move {
         // a command that ends early does not read all of it
         let _ = stdin.write_all(input).await;
-        drop(stdin);
     };
     let what = args.join(" ");
-    let ((), output) = within(&what, async {
-        tokio::join!(feed, child.wait_with_output())
-    })
-    .await;
-    output.unwrap()
+    let all = async { tokio::join!(feed, child.wait_with_output()).1 };
+    within(&what, all).await.unwrap()
 }
 
 /// Writes a file that lives as long as what is returned.
@@ -109,12 +105,9 @@ pub(crate) fn text(bytes: &[u8]) -> &str {
 }
 
 pub(crate) async fn signal(name: &str, pid: u32) {
-    let status = Command::new("kill")
-        .args([name, &pid.to_string()])
-        .status()
-        .await
-        .unwrap();
-    assert!(status.success(), "kill {name} {pid}");
+    let mut kill = Command::new("kill");
+    let status = kill.args([name, &pid.to_string()]).status().await;
+    assert!(status.unwrap().success(), "kill {name} {pid}");
 }
 
 pub(crate) fn http() -> reqwest::Client {
@@ -133,12 +126,35 @@ pub(crate) fn http() -> reqwest::Client {
 
 pub(crate) const SERVE: [&str; 4] = ["serve", "--json", "--http", "127.0.0.1:0"];
 
+/// The lines of a config that name a server with the sample; more of its keys may follow.
+pub(crate) fn sample(name: &str) -> String {
+    format!("[servers.{name}]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\n")
+}
+
+/// Returns the result of an answer, and fails if it is an error.
+pub(crate) fn result(answer: &Value) -> &Value {
+    assert!(answer["result"].is_object(), "{answer}");
+    &answer["result"]
+}
+
+/// Returns the first text of the result of an answer.
+pub(crate) fn said(answer: &Value) -> &str {
+    let said = result(answer)["content"][0]["text"].as_str();
+    said.unwrap_or_else(|| panic!("{answer}"))
+}
+
 /// The command that serves a config, and its file; `CALLWARD` in it stands for the binary.
 pub(crate) fn serve(config: &str) -> (Command, NamedTempFile) {
     let file = file(config.replace("CALLWARD", CALLWARD));
     let path = file.path().to_str().unwrap();
     let command = callward(&[&SERVE[..], &["--config", path]].concat());
     (command, file)
+}
+
+/// Sends a request, and returns the status and the body of its answer.
+pub(crate) async fn answered(request: RequestBuilder) -> (u16, String) {
+    let answer = within("an answer", request.send()).await.unwrap();
+    (answer.status().as_u16(), answer.text().await.unwrap())
 }
 
 /// A gateway that listens on a port of its own.
@@ -152,6 +168,7 @@ pub(crate) struct Gateway {
     stderr: Lines<BufReader<ChildStderr>>,
     http: reqwest::Client,
     config: Option<NamedTempFile>,
+    asked: AtomicU32,
 }
 
 impl Gateway {
@@ -162,13 +179,7 @@ impl Gateway {
 
     /// Serves a config; `CALLWARD` in it stands for the binary.
     pub(crate) async fn configured(config: &str) -> Self {
-        Self::with_variables(config, &[]).await
-    }
-
-    /// Serves a config with variables in its environment.
-    pub(crate) async fn with_variables(config: &str, variables: &[(&str, &str)]) -> Self {
-        let (mut command, file) = serve(config);
-        command.envs(variables.iter().copied());
+        let (command, file) = serve(config);
         Self::started(command, Some(file), None).await
     }
 
@@ -183,31 +194,8 @@ impl Gateway {
         Self::configured(&config).await
     }
 
-    /// Serves the embedded sample, and records its calls.
-    pub(crate) async fn recording(file: &str) -> Self {
-        let args = [&SERVE[..], &["--record", file]].concat();
-        Self::started(callward(&args), None, None).await
-    }
-
-    /// Serves a config where no file can grow beyond `blocks` blocks of 512 bytes: further writes
-    /// fail, as they do on a full disk.
-    #[cfg(unix)]
-    pub(crate) async fn with_small_files(config: &str, blocks: u32) -> Self {
-        let (served, file) = serve(config);
-        // without the trap, the signal ends the process that writes too much
-        let limit = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"");
-        let mut command = program("sh", &["-c", &limit, "sh", CALLWARD]);
-        command.args(served.as_std().get_args());
-        Self::started(command, Some(file), None).await
-    }
-
-    /// Serves a config, with the state directory of another gateway.
-    pub(crate) async fn beside(other: &Self, config: &str) -> Self {
-        let (command, file) = serve(config);
-        Self::started(command, Some(file), Some(other.state.clone())).await
-    }
-
-    async fn started(
+    /// Waits until the servers have started, or could not.
+    pub(crate) async fn started(
         command: Command,
         config: Option<NamedTempFile>,
         state: Option<Arc<TempDir>>,
@@ -243,6 +231,7 @@ impl Gateway {
             stderr,
             http: http(),
             config,
+            asked: AtomicU32::new(0),
         }
     }
 
@@ -265,6 +254,10 @@ impl Gateway {
         self.get_url(&self.at(path)).await
     }
 
+    pub(crate) async fn get_url(&self, url: &str) -> (u16, String) {
+        answered(self.http.get(url)).await
+    }
+
     /// Reads JSON of the admin listener.
     pub(crate) async fn json<T: DeserializeOwned>(&self, path: &str) -> T {
         let (status, body) = self.get(path).await;
@@ -278,9 +271,7 @@ impl Gateway {
         if !kind.is_empty() {
             request = request.header("content-type", kind);
         }
-        let sent = request.send();
-        let answer = within(path, sent).await.unwrap();
-        (answer.status().as_u16(), answer.text().await.unwrap())
+        answered(request).await
     }
 
     /// Checks that `/metrics` has these lines.
@@ -288,79 +279,68 @@ impl Gateway {
         let (status, page) = self.get("/metrics").await;
         assert_eq!(status, 200);
         for line in lines {
-            assert!(
-                page.lines().any(|found| found == *line),
-                "{line} in\n{page}"
-            );
+            let is_there = page.lines().any(|found| found == *line);
+            assert!(is_there, "{line} in\n{page}");
         }
-    }
-
-    pub(crate) async fn get_url(&self, url: &str) -> (u16, String) {
-        let answer = within(url, self.http.get(url).send()).await.unwrap();
-        (answer.status().as_u16(), answer.text().await.unwrap())
     }
 
     /// Calls a tool by the operator's route: the answer shows the outcome of the call.
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Value {
         let url = self.at(&format!("/api/tools/{tool}/call"));
-        let answer = self.http.post(url).json(&arguments).send();
-        let answer = within(tool, answer).await.unwrap();
-        serde_json::from_str(&answer.text().await.unwrap()).unwrap()
+        let (_, body) = answered(self.http.post(url).json(&arguments)).await;
+        serde_json::from_str(&body).unwrap()
     }
 
     /// Calls a tool as a modern client does, and returns the JSON-RPC answer.
     pub(crate) async fn mcp(&self, tool: &str, arguments: Value) -> Value {
-        let answer = within(tool, self.mcp_request(tool, &arguments).send())
-            .await
-            .unwrap();
-        answer_of(&answer.text().await.unwrap())
+        self.mcp_with(tool, &arguments, &json!({})).await
+    }
+
+    /// A call with more in its `_meta`.
+    pub(crate) async fn mcp_with(&self, tool: &str, arguments: &Value, meta: &Value) -> Value {
+        let (_, body) = answered(self.mcp_request(tool, arguments, meta)).await;
+        answer_of(&body)
     }
 
     /// Reads an order of the sample as a modern client does.
     pub(crate) async fn order(&self, id: u32) -> Value {
-        self.mcp("orders__get_order", json!({ "order_id": id }))
-            .await
+        let order = json!({ "order_id": id });
+        self.mcp("orders__get_order", order).await
     }
 
     /// Reads an order of the sample by the operator's route.
     pub(crate) async fn call_order(&self, id: u32) -> Value {
-        self.call("orders__get_order", json!({ "order_id": id }))
-            .await
+        let order = json!({ "order_id": id });
+        self.call("orders__get_order", order).await
     }
 
     /// Waits until this many reports run at a server with the sample.
     pub(crate) async fn running(&self, server: &str, reports: u64) {
-        let (stats, mut asked) = (format!("{server}__orders_stats"), 0);
-        until("the calls in flight", || {
-            asked += 1;
-            let ask = format!("running {asked}");
-            let stats = &stats;
-            async move {
-                let stats = self.stats(stats, &ask).await;
-                (stats["tools"]["sales_report"]["running"] == reports).then_some(())
-            }
+        until("the calls in flight", || async {
+            let stats = self.stats(server).await;
+            (stats["tools"]["sales_report"]["running"] == reports).then_some(())
         })
         .await;
     }
 
-    pub(crate) fn mcp_request(&self, tool: &str, arguments: &Value) -> reqwest::RequestBuilder {
-        self.mcp_request_with(tool, arguments, &json!({}))
+    /// Begins to call a tool, until the task is aborted.
+    pub(crate) fn begin(&self, tool: &str, arguments: &Value) -> JoinHandle<(u16, String)> {
+        tokio::spawn(answered(self.mcp_request(tool, arguments, &json!({}))))
     }
 
-    /// A call with more in its `_meta`.
-    pub(crate) fn mcp_request_with(
+    pub(crate) fn mcp_request(
         &self,
         tool: &str,
         arguments: &Value,
         meta: &Value,
-    ) -> reqwest::RequestBuilder {
+    ) -> RequestBuilder {
         let params = json!({ "name": tool, "arguments": arguments, "_meta": meta });
         let request = self.modern("tools/call", params);
         request.header("mcp-name", tool)
     }
 
     /// A request of a modern client.
-    pub(crate) fn modern(&self, method: &str, mut params: Value) -> reqwest::RequestBuilder {
+    pub(crate) fn modern(&self, method: &str, mut params: Value) -> RequestBuilder {
         let prefix = "io.modelcontextprotocol";
         let meta = &mut params["_meta"];
         meta[format!("{prefix}/protocolVersion")] = MODERN.into();
@@ -373,17 +353,22 @@ impl Gateway {
     }
 
     /// Reads the counters of a sample server behind the gateway, past every cache.
-    pub(crate) async fn stats(&self, tool: &str, ask: &str) -> Value {
-        let answer = self.call(tool, json!({ "ask": ask })).await;
+    pub(crate) async fn stats(&self, server: &str) -> Value {
+        let ask = self.asked.fetch_add(1, Ordering::Relaxed).to_string();
+        let tool = format!("{server}__orders_stats");
+        let answer = self.call(&tool, json!({ "ask": ask })).await;
         answer["result"]["structuredContent"].clone()
     }
 
     pub(crate) async fn connect(&self, mode: ClientLifecycleMode) -> Client {
         let config = StreamableHttpClientTransportConfig::with_uri(self.url.as_str());
         let transport = StreamableHttpClientTransport::with_client(http(), config);
-        within("connecting", ().serve_with_lifecycle(transport, mode))
-            .await
-            .unwrap()
+        let connected = within("connecting", ().serve_with_lifecycle(transport, mode)).await;
+        connected.unwrap()
+    }
+
+    pub(crate) async fn signal(&self, name: &str) {
+        signal(name, self.child.id().unwrap()).await;
     }
 
     /// Reads on until something is said.
@@ -401,7 +386,7 @@ impl Gateway {
 
     /// Ends it as an operator does, and returns what was said on the way.
     pub(crate) async fn stopped(self) -> String {
-        signal("-TERM", self.child.id().unwrap()).await;
+        self.signal("-TERM").await;
         let (good, said) = self.ended().await;
         assert!(good, "{said}");
         said
@@ -425,6 +410,12 @@ impl Gateway {
         let status = within("the end", self.child.wait()).await.unwrap();
         (status.success(), said)
     }
+}
+
+/// Returns how many files, sockets and pipes a gateway has open.
+pub(crate) fn descriptors(gateway: &Gateway) -> usize {
+    let process = gateway.child.id().unwrap();
+    std::fs::read_dir(format!("/proc/{process}/fd")).map_or(0, Iterator::count)
 }
 
 pub(crate) async fn call(client: &Client, tool: &str, arguments: Value) -> CallToolResult {

@@ -1,11 +1,13 @@
 //! One trace per call, from the client through one gateway or two to the server, in both eras of
-//! the protocol and over both transports.
+//! the protocol and over both transports; and that a faulty collector does not affect calls.
 
-use callward_testkit::collector::{Collected, Collector, path_to};
+use callward::telemetry::names::metric;
+use callward_testkit::collector::{Collected, Collector, Mood, path_to};
 use serde_json::{Value, json};
 
+use crate::scrape::Scrape;
 use crate::scripted::Script;
-use crate::support::{CALLWARD, Gateway, Pipe, answer_of, http, within};
+use crate::support::{CALLWARD, Gateway, Legacy, Pipe, result, said, sample, serve};
 
 /// Answers each call with the `traceparent` that came with it.
 const ECHO: &str = r#"
@@ -24,8 +26,8 @@ fn echo() -> Script<'static> {
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const CLIENT: &str = "00f067aa0ba902b7";
 
-fn meta() -> Value {
-    json!({ "traceparent": format!("00-{TRACE}-{CLIENT}-01") })
+fn traceparent() -> String {
+    format!("00-{TRACE}-{CLIENT}-01")
 }
 
 /// The gateway's part of a config.
@@ -45,10 +47,8 @@ async fn through_two(
     let collector = Collector::start().await;
     let server = echo().server("echo") + "prefix = false\n";
     let inner = Gateway::configured(&(telemetry(&collector, "inner") + &server)).await;
-    let server = format!(
-        "[servers.inner]\nurl = \"{}\"\nera = \"{era}\"\nprefix = false\n",
-        inner.url
-    );
+    let url = &inner.url;
+    let server = format!("[servers.inner]\nurl = \"{url}\"\nera = \"{era}\"\nprefix = false\n");
     let outer = Gateway::configured(&(telemetry(&collector, "outer") + &server)).await;
     let received = call(&outer).await;
     outer.stopped().await;
@@ -59,64 +59,32 @@ async fn through_two(
 
 /// Calls as a modern client that records its trace.
 async fn traced(gateway: &Gateway) -> String {
-    let request = gateway.mcp_request_with("get_trace", &json!({}), &meta());
-    let answer = within("the call", request.send()).await;
-    text_of(&answer_of(&answer.unwrap().text().await.unwrap()))
-}
-
-/// What the server got of a call.
-fn text_of(answer: &Value) -> String {
-    let received = answer["result"]["content"][0]["text"].as_str();
-    received.unwrap_or_else(|| panic!("{answer}")).to_owned()
+    let meta = json!({"traceparent": traceparent()});
+    let answer = gateway.mcp_with("get_trace", &json!({}), &meta).await;
+    said(&answer).to_owned()
 }
 
 /// Calls as a client of 2025 whose HTTP library traces its requests, and which puts nothing into
-/// `_meta`. Returns what the server got.
+/// `_meta`.
 async fn traced_by_its_header(gateway: &Gateway) -> String {
-    let version = "2025-11-25";
-    let http = http();
-    let post = |session: &str, message: Value| {
-        let request = crate::support::message(http.post(&gateway.url), &message);
-        let request = request.header("traceparent", format!("00-{TRACE}-{CLIENT}-01"));
-        let request = match session {
-            "" => request,
-            session => request
-                .header("mcp-session-id", session)
-                .header("mcp-protocol-version", version),
-        };
-        within("an answer", request.send())
-    };
-    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "protocolVersion": version, "capabilities": {},
-        "clientInfo": { "name": "test", "version": "1" },
-    } });
-    let welcome = post("", hello).await.unwrap();
-    let session = welcome.headers()["mcp-session-id"]
-        .to_str()
-        .unwrap()
-        .to_owned();
-    welcome.text().await.unwrap();
-    let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-    assert!(post(&session, ready).await.unwrap().status().is_success());
-    let params = json!({ "name": "get_trace", "arguments": {} });
-    let call = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params });
-    let answer = post(&session, call).await.unwrap().text().await.unwrap();
-    text_of(&answer_of(&answer))
+    let headers = vec![("traceparent", traceparent())];
+    let client = Legacy::with(&gateway.url, headers).await.unwrap();
+    client.call("get_trace", json!({})).await
 }
 
 /// Reads the ids that a server got.
-fn ids(traceparent: &str) -> (String, String) {
+fn ids(traceparent: &str) -> (&str, &str) {
     let parts: Vec<_> = traceparent.split('-').collect();
     let [_, trace, id, "01"] = parts[..] else {
         panic!("no sampled trace: {traceparent:?}")
     };
-    (trace.to_owned(), id.to_owned())
+    (trace, id)
 }
 
 /// The spans on the way to the server; there are no others in the trace.
 fn way(spans: &[Collected], received: &str) -> Vec<Collected> {
     let (trace, id) = ids(received);
-    let path = path_to(spans, &trace, &id);
+    let path = path_to(spans, trace, id);
     let in_trace: Vec<_> = spans.iter().filter(|span| span.trace == trace).collect();
     assert_eq!(path.len(), in_trace.len(), "{in_trace:#?}");
     path.into_iter().cloned().collect()
@@ -148,11 +116,11 @@ async fn a_clients_trace_goes_through_two_gateways_to_the_server() {
     for span in &path[..3] {
         assert_eq!(span.attributes["mcp.protocol.version"], "2025-11-25");
     }
-}
-
-#[tokio::test]
-async fn a_client_without_a_trace_begins_one_at_the_gateway() {
-    let untraced = async |gateway: &Gateway| text_of(&gateway.mcp("get_trace", json!({})).await);
+    // a client without a trace begins one at the gateway
+    let untraced = async |gateway: &Gateway| {
+        let answer = gateway.mcp("get_trace", json!({})).await;
+        said(&answer).to_owned()
+    };
     let (_, path) = through_two("auto", untraced).await;
     assert_eq!((path.len(), path[0].parent.as_ref()), (4, None));
 }
@@ -164,14 +132,37 @@ async fn over_pipes_alone_it_is_one_trace_too() {
     let gateways = [
         "run", "--prefix", "p", "--", CALLWARD, "run", "--prefix", "q", "--",
     ];
-    let args: Vec<_> = gateways
-        .into_iter()
-        .chain(server.iter().map(String::as_str))
-        .collect();
+    let server = server.iter().map(String::as_str);
+    let args: Vec<_> = gateways.into_iter().chain(server).collect();
     let environment = [("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint())];
     let mut pipe = Pipe::open_with(&args, &environment).await;
-    let params = json!({ "name": "p__q__get_trace", "arguments": {}, "_meta": meta() });
-    let received = text_of(&pipe.request("tools/call", params).await);
+    let meta = json!({"traceparent": traceparent()});
+    let params = json!({"name": "p__q__get_trace", "arguments": {}, "_meta": meta});
+    let answer: Value = pipe.request("tools/call", params).await;
     assert!(pipe.close().await);
-    goes_on(&received, &way(&collector.spans(), &received));
+    let received = said(&answer);
+    goes_on(received, &way(&collector.spans(), received));
+}
+
+#[tokio::test]
+async fn a_collector_that_hangs_costs_no_call_and_what_it_lacks_is_said() {
+    let collector = Collector::start().await;
+    collector.behave(Mood::Hangs);
+    let (mut command, file) = serve(&(telemetry(&collector, "edge") + &sample("shop")));
+    command.env("OTEL_BSP_MAX_QUEUE_SIZE", "100");
+    let gateway = Gateway::started(command, Some(file), None).await;
+    for number in 0..1_000 {
+        let order = json!({ "order_id": number % 3 + 1 });
+        result(&gateway.call("shop__get_order", order).await);
+    }
+    let scrape = Scrape::of(&gateway).await;
+    let counted = |result| {
+        let labels = [("callward_result", result)];
+        scrape.value_with(metric::TELEMETRY_SPANS, &labels)
+    };
+    assert!(counted("dropped") > 0.0, "{scrape:?}");
+    assert_eq!(counted("exported"), 0.0, "{scrape:?}");
+    let log = gateway.stopped().await;
+    let lacking = "spans did not reach the collector";
+    assert!(log.contains(lacking), "{log}");
 }

@@ -21,12 +21,20 @@ pub enum Shed {
 /// Puts a [`ConcurrencyLimit`](super::ConcurrencyLimit) around a service. Each service it wraps
 /// gets a limit of its own.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ConcurrencyLimitLayer {
-    pub(super) max_in_flight: usize,
-    pub(super) max_waiting: usize,
-    pub(super) shed: Shed,
-    pub(super) per_tool: Option<usize>,
-    pub(super) tools: HashMap<ToolName, usize>,
+    /// How many calls are in flight at most, at least 1.
+    pub max_in_flight: usize,
+    /// How many calls may wait, for the server and for each tool with a limit of its own; 0 refuses
+    /// each call that finds no free permit. Default: 1000.
+    pub max_waiting: usize,
+    /// Which call a full queue refuses. Default: the newest.
+    pub shed: Shed,
+    /// How many calls of each tool are in flight at most, at least 1. Default: as many as of the
+    /// server.
+    pub per_tool: Option<usize>,
+    /// The same of single tools, in place of [`per_tool`](Self::per_tool). Default: none.
+    pub tools: HashMap<ToolName, usize>,
 }
 
 impl ConcurrencyLimitLayer {
@@ -45,44 +53,6 @@ impl ConcurrencyLimitLayer {
             per_tool: None,
             tools: HashMap::new(),
         }
-    }
-
-    /// Sets how many calls are in flight at most, at least 1.
-    #[must_use]
-    pub const fn with_max_in_flight(mut self, max_in_flight: usize) -> Self {
-        self.max_in_flight = max_in_flight;
-        self
-    }
-
-    /// Sets how many calls may wait, for the server and for each tool with a limit of its own; 0
-    /// refuses each call that finds no free permit. Default: 1000.
-    #[must_use]
-    pub const fn with_max_waiting(mut self, max_waiting: usize) -> Self {
-        self.max_waiting = max_waiting;
-        self
-    }
-
-    /// Sets which call a full queue refuses. Default: the newest.
-    #[must_use]
-    pub const fn with_shed(mut self, shed: Shed) -> Self {
-        self.shed = shed;
-        self
-    }
-
-    /// Sets how many calls of each tool are in flight at most, at least 1. Default: as many as of
-    /// the server.
-    #[must_use]
-    pub const fn with_per_tool(mut self, max_in_flight: usize) -> Self {
-        self.per_tool = Some(max_in_flight);
-        self
-    }
-
-    /// Sets how many calls of one tool are in flight at most, at least 1, in place of
-    /// [`with_per_tool`](Self::with_per_tool).
-    #[must_use]
-    pub fn with_tool(mut self, tool: ToolName, max_in_flight: usize) -> Self {
-        self.tools.insert(tool, max_in_flight);
-        self
     }
 }
 

@@ -68,8 +68,9 @@ async fn calls_in_flight_never_exceed_the_limit_and_the_queue_is_in_order() {
 #[tokio::test(start_paused = true)]
 async fn a_full_queue_refuses_the_newest_or_the_oldest_call() {
     for (shed, shows) in [(Shed::Newest, "2 wait"), (Shed::Oldest, "a newer call")] {
-        let layer = ConcurrencyLimitLayer::new(1).with_max_waiting(2);
-        let (limit, service, gate) = gated(&layer.with_shed(shed));
+        let mut layer = ConcurrencyLimitLayer::new(1);
+        (layer.max_waiting, layer.shed) = (2, shed);
+        let (limit, service, gate) = gated(&layer);
         let mut calls: Vec<_> = (0..3).map(|_| begin(&limit, request())).collect();
         assert_eq!(counts(&limit), (1, 2));
         calls.push(begin(&limit, request()));
@@ -87,8 +88,8 @@ async fn a_full_queue_refuses_the_newest_or_the_oldest_call() {
         assert_eq!((status(&limit).refused, counts(&limit)), (1, (0, 0)));
 
         // without a queue, the newest in any case
-        let no_queue = ConcurrencyLimitLayer::new(1).with_max_waiting(0);
-        let (limit, ..) = gated(&no_queue.with_shed(shed));
+        layer.max_waiting = 0;
+        let (limit, ..) = gated(&layer);
         let _running = begin(&limit, request());
         let error = begin(&limit, request()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Overloaded, "{shed:?}");
@@ -138,7 +139,8 @@ async fn a_call_leaves_the_queue_when_it_would_miss_its_deadline() {
 
 #[tokio::test(start_paused = true)]
 async fn each_wrapped_service_has_a_limit_of_its_own() {
-    let layer = ConcurrencyLimitLayer::new(0).with_max_waiting(0);
+    let mut layer = ConcurrencyLimitLayer::new(0);
+    layer.max_waiting = 0;
     let (service, _gate) = MockService::gated();
     let [one, other] = [layer.layer(service.clone()), layer.layer(service)];
     let _running = begin(&one, request());
@@ -149,8 +151,10 @@ async fn each_wrapped_service_has_a_limit_of_its_own() {
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_limit_leaves_permits_of_the_server_to_other_tools() {
-    let layer = ConcurrencyLimitLayer::new(3).with_per_tool(2);
-    let (limit, service, gate) = gated(&layer.with_tool("only".parse().unwrap(), 1));
+    let mut layer = ConcurrencyLimitLayer::new(3);
+    layer.per_tool = Some(2);
+    layer.tools.insert("only".parse().unwrap(), 1);
+    let (limit, service, gate) = gated(&layer);
     let of = |name: &str| call(&tool(name).build(), json!({}));
     let calls = [0; 4].map(|_| begin(&limit, of("x")));
     // two wait for the tool, not for the server
@@ -176,9 +180,9 @@ async fn a_drop_after_any_number_of_polls_leaks_no_permit() {
             }
             Ok(ToolOutput::text("ok"))
         });
-        let limit = ConcurrencyLimitLayer::new(1)
-            .with_per_tool(1)
-            .layer(service);
+        let mut layer = ConcurrencyLimitLayer::new(1);
+        layer.per_tool = Some(1);
+        let limit = layer.layer(service);
         let mut calls = [0; 2].map(|_| Some(limit.clone().oneshot(request()).boxed()));
         for _ in 0..polls {
             for call in &mut calls {

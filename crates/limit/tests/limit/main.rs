@@ -1,6 +1,20 @@
 //! The limits, as a caller sees them, on a paused clock.
 
 mod concurrency;
-mod contract;
 mod rate;
 mod timeout;
+
+use callward_limit::{AttemptTimeoutLayer, ConcurrencyLimitLayer, RateLimitConfig, RateLimitLayer};
+use callward_testkit::contract;
+use tower::Layer;
+
+#[tokio::test(start_paused = true)]
+async fn the_layers_keep_the_contract() {
+    contract::check(|inner| AttemptTimeoutLayer::new().layer(inner)).await;
+    contract::check(|inner| ConcurrencyLimitLayer::default().layer(inner)).await;
+    let mut config = RateLimitConfig::default();
+    (config.in_all, config.per_principal) = (Some(6000.0), Some(600.0));
+    for config in [RateLimitConfig::default(), config] {
+        contract::check(|inner| RateLimitLayer::new(config).unwrap().layer(inner)).await;
+    }
+}

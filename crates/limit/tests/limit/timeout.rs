@@ -2,7 +2,6 @@
 #![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use callward_core::{Delivery, ErrorKind, ProgressSink, ToolCall, ToolError, ToolOutput};
@@ -221,28 +220,4 @@ async fn the_sink_of_the_caller_gets_each_report() {
     let call = request().with_progress(noted.clone());
     run(Cap::default(), call, "r1 q1 s1 a1").await.1.unwrap();
     assert_eq!(*noted.0.lock(), ["report", "true", "false"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_progress_report_wakes_no_task() {
-    let polls = Arc::new(AtomicUsize::new(0));
-    let seen = polls.clone();
-    let service = MockService::new(move |call, _| {
-        let (sink, polls) = (call.progress().unwrap().clone(), seen.clone());
-        tokio::spawn(async move {
-            for _ in 0..1000 {
-                sleep(Duration::from_millis(100)).await;
-                sink.report(b"{}");
-            }
-        });
-        std::future::poll_fn(move |_| {
-            polls.fetch_add(1, Ordering::Relaxed);
-            std::task::Poll::Pending
-        })
-    });
-    let start = Instant::now();
-    assert!(limited(&service).oneshot(request()).await.is_err());
-    assert_eq!(start.elapsed().as_secs(), 120);
-    // once at the start, and whenever the timer found that it had been moved
-    assert!(polls.load(Ordering::Relaxed) <= 10, "{polls:?}");
 }

@@ -311,7 +311,7 @@ mod tests {
             assert_eq!(error.data, None);
         }
         let error = refused(RpcError::new(-32050, "no").with_data(r#"["\ud800"]"#));
-        assert_eq!(error.data.unwrap(), r#"["\ufffd"]"#);
+        assert_eq!(error.data.as_ref().unwrap(), r#"["\ufffd"]"#);
     }
 
     #[test]

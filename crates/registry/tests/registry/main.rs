@@ -4,6 +4,5 @@
 mod bed;
 mod bounds;
 mod catalogue;
-mod changing;
 mod names;
 mod verifiers;

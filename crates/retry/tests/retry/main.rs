@@ -3,12 +3,9 @@
 mod backoff;
 mod bed;
 mod budget;
-mod cancelled;
-mod classified;
 mod deadlines;
 mod errors;
 mod hedge;
 mod pauses;
 mod retries;
-mod schedules;
 mod waiting;

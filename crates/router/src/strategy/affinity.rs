@@ -50,7 +50,7 @@ impl Affinity {
     }
 
     /// `config` is valid.
-    fn of(config: &AffinityConfig) -> Self {
+    pub(crate) fn of(config: &AffinityConfig) -> Self {
         Self {
             keys: Keys::new(config),
             homes: Table::new(MAX_KEYS, config.ttl),
@@ -87,12 +87,12 @@ impl Strategy for Affinity {
     }
 
     fn choose(&self, candidates: &Candidates<'_>) -> Option<usize> {
-        let call = candidates.call();
+        let call = candidates.call;
         let Some(key) = self.keys.of(call) else {
             return self.fallback.choose(candidates);
         };
         let (place, now) = (self.keys.place(&key, call), Instant::now());
-        let home = self.homes.find(place, now, !candidates.is_preview());
+        let home = self.homes.find(place, now, !candidates.is_preview);
         let lost = match home {
             None => None,
             Some(home) => {
@@ -108,7 +108,7 @@ impl Strategy for Affinity {
             }
         };
         let index = ranked_first(&key, candidates)?;
-        if !candidates.is_preview() {
+        if !candidates.is_preview {
             let entry = Entry {
                 key: place,
                 by: key.kind(),
@@ -133,7 +133,7 @@ fn lost(home: &Entry, candidates: &Candidates<'_>) -> Option<ExpiryCause> {
     let Some(server) = candidates.known(&home.server) else {
         return Some(ExpiryCause::Removed);
     };
-    match server.check(candidates.call()) {
+    match server.check(candidates.call) {
         Err(ExclusionReason::Draining) => Some(ExpiryCause::Draining),
         Err(ExclusionReason::Unreachable) => Some(ExpiryCause::Unreachable),
         _ => None,

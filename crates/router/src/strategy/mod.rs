@@ -34,7 +34,7 @@ use crate::candidates::Candidates;
 ///         let is_far = |zone: Option<&str>| zone != Some(self.0);
 ///         let (index, _) = candidates
 ///             .iter()
-///             .min_by_key(|(_, server)| (is_far(server.zone()), server.in_flight()))?;
+///             .min_by_key(|(_, server)| (is_far(server.zone.as_deref()), server.in_flight()))?;
 ///         Some(index)
 ///     }
 /// }

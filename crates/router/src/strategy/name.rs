@@ -80,17 +80,17 @@ impl Strategy for Stateless {
     }
 
     fn choose(&self, candidates: &Candidates<'_>) -> Option<usize> {
-        let tags = &candidates.call().plan().route.tags;
+        let tags = &candidates.call.plan().route.tags;
         match self.0 {
             StrategyName::Affinity | StrategyName::PeakEwma => {
                 peak_ewma::choose(candidates, &candidates.indexes())
             }
             StrategyName::Capability => best_match(candidates, |server| {
-                let own = server.capabilities();
+                let own = &server.capabilities;
                 tags.iter().filter(|tag| own.contains(tag)).count()
             }),
             StrategyName::Category => best_match(candidates, |server| {
-                let mut own = server.categories().iter();
+                let mut own = server.categories.iter();
                 usize::from(own.any(|own| tags.contains(own)))
             }),
             StrategyName::LeastConnections => least_connections(candidates),

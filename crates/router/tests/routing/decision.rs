@@ -1,13 +1,15 @@
-//! What a record and `explain` report on how a server was chosen.
+//! What a record, `explain` and listeners learn of how a server was chosen.
 #![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::sync::Arc;
 
-use crate::bed::{Bed, counting, delete, not_sent, read, refusing, server};
 use callward_core::{CallRecord, ErrorKind, RouteDecision, ToolCall};
-use callward_router::StrategyName;
+use callward_router::{RouteEvent, StrategyName};
 use callward_testkit::{call, tool};
+use futures_util::FutureExt;
 use serde_json::json;
+
+use crate::bed::{Bed, counting, delete, not_sent, read, received, refusing, server};
 
 const STRATEGIES: [StrategyName; 4] = [
     StrategyName::LeastConnections,
@@ -192,4 +194,47 @@ async fn a_record_and_explain_tell_the_truth_and_change_no_choice() {
             assert_eq!(*routes(&record)[0], decision, "{strategy:?}");
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_choice_and_each_failure_of_the_router_is_an_event() {
+    let refusal = not_sent(ErrorKind::BreakerOpen);
+    let bed = Bed::one(refusing("a", refusal));
+    let mut listener = bed.pool.events().listen();
+    bed.fail(read()).await;
+    let [
+        RouteEvent::RouteDecision(chosen),
+        RouteEvent::RouteFailed { decision, error },
+    ] = &received(&mut listener)[..]
+    else {
+        panic!("one choice, and that no server is left");
+    };
+    assert_eq!(chosen.chosen, Some(server("a")));
+    assert_eq!((&decision.chosen, *error), (&None, ErrorKind::BreakerOpen));
+    assert_eq!(decision.reason, "every server refused");
+
+    // a failure of the server is not one of the router
+    let bed = Bed::one(refusing("a", not_sent(ErrorKind::ConnectFailed)));
+    let mut listener = bed.router.events();
+    bed.fail(read()).await;
+    let events = received(&mut listener);
+    assert!(matches!(&events[..], [RouteEvent::RouteDecision(_)]));
+    drop(bed);
+    assert_eq!(listener.next().await, None, "the pool is gone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listener_that_does_not_read_keeps_no_call_waiting() {
+    let bed = Bed::of("a b");
+    let mut listener = bed.router.events();
+    for _ in 0..5_000 {
+        // at once: the first poll answers
+        bed.send(read()).now_or_never().unwrap().unwrap();
+    }
+    let events = 5_000 - 1024;
+    assert_eq!(listener.next().await, Some(RouteEvent::Missed { events }));
+    let rest = received(&mut listener);
+    assert_eq!(rest.len(), 1024);
+    let is_decision = |event: &RouteEvent| matches!(event, RouteEvent::RouteDecision(_));
+    assert!(rest.iter().all(is_decision));
 }

@@ -5,15 +5,16 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::bed::{
-    Bed, counting, delete, member, members, not_sent, of, read, refusing, server, test_set,
-};
 use callward_core::{Delivery, ErrorKind, Reopening, ToolCall, ToolError, ToolOutput};
 use callward_router::{Member, Pool, Router, StrategyName};
-use callward_testkit::MockService;
+use callward_testkit::{MockService, contract};
 use futures_util::FutureExt;
 use tokio::time::Instant;
 use tower::{Service, ServiceExt};
+
+use crate::bed::{
+    Bed, counting, delete, member, members, not_sent, of, read, refusing, server, test_set,
+};
 
 /// A server `a` that fails with this error, before others.
 fn before(error: ToolError, others: &str) -> Bed {
@@ -176,4 +177,19 @@ async fn a_dropped_call_is_no_longer_in_flight_whatever_stage_it_was_in() {
     let mut done = bed.router.clone().call(read());
     assert!((&mut done).now_or_never().is_some());
     assert_eq!(bed.in_flight("a"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_router_keeps_the_contract_with_one_and_with_several_servers() {
+    for ids in [&["a"][..], &["a", "b"]] {
+        contract::check(|inner: MockService| {
+            let pool = Arc::new(Pool::new());
+            pool.set_members(
+                test_set(),
+                ids.iter().map(|id| member(id, &inner)).collect(),
+            );
+            Router::new(pool)
+        })
+        .await;
+    }
 }

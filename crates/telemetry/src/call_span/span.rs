@@ -54,7 +54,7 @@ pub(super) fn begin(call: &ToolCall, contents: &Contents) -> Span {
         { names::CLIENT_ADDRESS } = client.map(|client| display(client.ip())),
         { names::CLIENT_PORT } = client.map(|client| client.port()),
         { names::SERVER_SET } = tool.set().as_str(),
-        { names::ANNOTATIONS } = call.annotations_shown().to_string(),
+        { names::ANNOTATIONS } = tool.resolved_applied(call.applied()).annotations.to_string(),
         { names::EFFECT } = plan.effect.as_str(),
         { names::PLAN } = plan.in_line().to_string(),
         { names::PLAN_REASON } = &*plan.reason,

@@ -130,8 +130,8 @@ fn inbound() -> ToolCall {
     inbound.session = Some(SessionId::new("s-1"));
     inbound.http_version = Some("1.1");
     inbound.client = Some(([10, 0, 0, 1], 5000).into());
-    inbound.beside = TraceContext::new(0xbe51de, 5, TraceContext::SAMPLED);
-    let trace = TraceContext::new(0xcafe, 0xf00d, TraceContext::SAMPLED).unwrap();
+    inbound.beside = TraceContext::new(0xbe51de, 5, 1);
+    let trace = TraceContext::new(0xcafe, 0xf00d, 1).unwrap();
     let mut call = call(&tool("read_order").read_only().build(), json!({}));
     call.context_mut().trace = Some(Arc::new(trace.with_state(Some("v=1"))));
     call.context_mut().inbound = Some(Arc::new(inbound));

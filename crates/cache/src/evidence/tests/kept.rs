@@ -28,7 +28,7 @@ impl Disk {
 
     fn open(&self, odds: f64, wall: Duration) -> Evidences {
         let evidences = Evidences::open(&self.path(), odds, wall);
-        evidences.unwrap().unwrap()
+        evidences.unwrap()
     }
 
     /// Opens the file, and finds the evidence about one tool.
@@ -70,14 +70,14 @@ fn evidence_survives_a_restart_and_ages_meanwhile() {
     let (disk, wall) = (Disk::new(), 20_000 * DAY);
     let before = disk.write(wall);
     assert!(!before.save(wall, Instant::now()).unwrap());
-    let (secret, shown) = (before.secret(), seen(&before));
+    let (secret, shown) = (before.secret, seen(&before));
     let read = |evidences: &Evidences| evidences.of(&subject("read", 1, 1));
     let weight = |evidences: &Evidences| read(evidences).status().buckets[0].equal_weight;
     let saved = weight(&before);
     drop(before);
 
     let after = disk.open(0.01, wall);
-    assert_eq!(after.secret(), secret);
+    assert_eq!(after.secret, secret);
     assert_eq!(seen(&after), shown);
     assert_eq!(read(&after).allowed(), seconds(10));
     let other = after.of(&subject("list \"all\"", u128::MAX, 0));
@@ -129,33 +129,15 @@ fn a_bucket_removed_before_a_restart_stays_removed() {
 }
 
 #[test]
-fn other_odds_after_a_restart_count_each_key_by_them() {
-    let (disk, mut now) = (Disk::new(), Instant::now());
-    let (evidences, tool) = disk.tool();
-    for session in 0..30 {
-        now += Duration::from_secs(1);
-        for key in 0..4 {
-            tool.observe(key, session, seconds(1), true, now);
-            now += Duration::from_secs(301);
-        }
-    }
-    assert!(evidences.save(DAY, now).unwrap());
-    drop(evidences);
-    // at 5 % a bucket needs 65, of which a key contributes 6.5
-    let tool = disk.open(0.05, DAY).of(&subject("read", 1, 1));
-    assert!(tool.status().buckets[0].equal_weight <= 26.0 + 1e-9);
-    assert_eq!(tool.allowed(), Duration::ZERO);
-}
-
-#[test]
 fn one_process_holds_the_file() {
     let disk = Disk::new();
-    let open = || Evidences::open(&disk.path(), 0.01, DAY).unwrap();
+    let open = || Evidences::open(&disk.path(), 0.01, DAY);
     let first = open().unwrap();
-    assert!(open().is_none());
+    let error = open().unwrap_err();
+    assert!(error.to_string().contains("another process"), "{error}");
     assert!(first.save(DAY, Instant::now()).unwrap());
     drop(first);
-    assert!(open().is_some());
+    assert!(open().is_ok());
     assert!(!Evidences::new(0.01).save(DAY, Instant::now()).unwrap());
     assert!(Evidences::open(&disk.path().join("no"), 0.01, DAY).is_err());
 }
@@ -222,16 +204,6 @@ fn a_file_that_is_cut_or_of_another_kind_is_set_aside() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-
-    #[test]
-    fn any_bytes_are_read_without_a_panic(
-        bytes in prop::collection::vec(any::<u8>(), 0..200),
-        text in "[\\[\\]{}\":,0-9eE.+\\-a-z_\n]{0,200}",
-    ) {
-        for text in [&bytes[..], text.as_bytes()] {
-            prop_assert!(decode(text).is_err());
-        }
-    }
 
     /// Any weights that a file may hold give evidence without a panic, and no key more than its
     /// part.

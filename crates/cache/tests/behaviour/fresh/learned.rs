@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use callward_cache::CacheConfig;
 use callward_core::{
-    CacheRule, Caller, Learned, Lifetime, Principal, Profile, SessionId, Tool, ToolCall, ToolOutput,
+    Caller, Learned, Lifetime, Principal, Profile, SessionId, Tool, ToolCall, ToolOutput,
 };
 use callward_testkit::{MockService, call, tool};
 use serde_json::json;
@@ -51,43 +51,15 @@ async fn each_row_about_learned_lifetimes() {
         | server:reads={"ttlMs":1000} +60s get=3 +59s get=3 +1s get=4
         a lifetime is counted from dispatch
         | server:takes=100s get=1 +199s get=1 +1s get=2
+        a volatile tool shares nothing before there is evidence
+        | profile:learned server:gate a<p#a/volatile b<p#b/volatile runs=2 open:3 a=1 b=2
+        | p#c/volatile=3
         a kept idempotent write answers other sessions in the burst window
         | profile:learned p#a/set=1 p#b/set=1 p#a/set=2 p#c/set=2 +500ms p#d/set=3
         | add@elsewhere=4 p#e/set=5
         "#,
     )
     .await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_volatile_tool_shares_nothing_before_there_is_evidence() {
-    let (mock, gate) = MockService::gated();
-    let bench = Bench::new(mock);
-    let clock = tool("now").read_only().build();
-    let rule = CacheRule::Store {
-        ttl: 300 * SECOND,
-        lifetime: Lifetime::Learned({
-            let mut rule = Learned::default();
-            rule.volatile = true;
-            rule
-        }),
-    };
-    let mut plan = (**clock.plan()).clone();
-    plan.cache = rule;
-    let clock = Arc::new(Tool::new(
-        clock.set().clone(),
-        clock.definition.clone(),
-        clock.resolved.clone(),
-        plan,
-    ));
-    let first = bench.start(read_of(&clock, "a", 1)).await;
-    let second = bench.start(read_of(&clock, "b", 1)).await;
-    assert_eq!(bench.mock.started(), 2);
-    gate.open(3);
-    first.await.unwrap().unwrap();
-    second.await.unwrap().unwrap();
-    bench.text(read_of(&clock, "c", 1)).await;
-    assert_eq!(bench.mock.started(), 3);
 }
 
 /// A tool that is called again and again: 60 keys, a few seconds apart.

@@ -79,29 +79,3 @@ impl Roles {
         index
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_word_is_found_in_its_lists_and_no_other() {
-        for (role, name) in LISTS {
-            assert!(!list(name).is_empty(), "{name}");
-            for word in list(name) {
-                let roles = Roles::of(&word.to_ascii_uppercase());
-                assert_eq!(roles.word_if(*role), Some(*word), "{role:?}");
-                for (other, name) in LISTS {
-                    assert_eq!(
-                        roles.has(*other),
-                        list(name).contains(word),
-                        "{word} {other:?}"
-                    );
-                }
-            }
-        }
-        for word in ["", "nothing-known", "é", "9"] {
-            assert!(LISTS.iter().all(|(role, _)| !Roles::of(word).has(*role)));
-        }
-    }
-}

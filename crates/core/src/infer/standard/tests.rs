@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::value::RawValue;
 
 use crate::Field;
-use crate::infer::{Inference, Inferred, Lexicon, RuleSet, Strength, Subject, VerbKind};
+use crate::infer::{Inferred, RuleSet, Strength, Subject};
 
 fn described<'a>(name: &'a str, description: &'a str) -> Subject<'a> {
     Subject {
@@ -214,21 +214,6 @@ fn each_tool_is_read_as_its_case_says() {
             assert!(holds, "{case}: not {word}: {found:?}");
         }
     }
-}
-
-#[test]
-fn words_of_an_operator_count_like_ours() {
-    let lexicon = Lexicon::standard()
-        .clone()
-        .with(VerbKind::Delete, "void")
-        .unwrap();
-    let inference = Inference {
-        rules: RuleSet::Standard,
-        lexicon: &lexicon,
-    };
-    let inferred = inference.infer(&Subject::new("void_invoice"));
-    let why = inferred.evidence_for(Field::Destructive).unwrap();
-    assert_eq!(why.to_string(), "the name leads with `void`");
 }
 
 const WORDS: &[&str] = &[

@@ -1,7 +1,10 @@
 //! Any hints, any conclusions, any profile.
 
 use callward_core::infer::{RuleSet, Subject};
-use callward_core::{Annotations, Complexity, Inferred, Profile, SecurityLevel, Trust};
+use callward_core::{
+    Annotations, CacheRule, CallPlan, Complexity, ConfirmRule, Inferred, Profile, RetryRule,
+    SecurityLevel, Trust,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -98,4 +101,28 @@ pub(crate) fn profiles() -> Vec<Profile> {
         .iter()
         .flat_map(|name| Profile::by_name(name));
     presets.chain([bold]).collect()
+}
+
+/// How lax a plan is, dimension by dimension: more is laxer.
+pub(crate) fn laxity(plan: &CallPlan) -> [f64; 9] {
+    let flag = |lax: bool| f64::from(u8::from(lax));
+    [
+        -f64::from(plan.effect as u8),
+        flag(plan.confirm == ConfirmRule::Skip),
+        match plan.cache {
+            CacheRule::Store { .. } => 2.0,
+            CacheRule::KeepOwn { .. } => 1.0,
+            _ => 0.0,
+        },
+        match plan.retry {
+            RetryRule::Safe => 2.0,
+            RetryRule::OnlyUnsent => 1.0,
+            _ => 0.0,
+        },
+        flag(plan.route.min_weight.is_none()),
+        -f64::from(plan.audit.level as u8),
+        plan.limits.calls_per_minute.unwrap_or(f64::INFINITY),
+        flag(!plan.limits.restricted),
+        -plan.route.cost.unwrap_or(0.0),
+    ]
 }

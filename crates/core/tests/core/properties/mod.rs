@@ -1,7 +1,6 @@
 //! What holds for any hints, any tool and any server.
 
-mod any;
-mod merge;
+pub(crate) mod any;
 mod monotone;
 mod precedence;
 mod style;

@@ -2,48 +2,11 @@
 
 use callward_core::infer::Strength;
 use callward_core::resolve::{Hints, resolve};
-use callward_core::{
-    Annotations, AuditLevel, CacheRule, CallPlan, ConfirmRule, Effect, Field, Inferred, RetryRule,
-    Source, Trust,
-};
+use callward_core::{Annotations, CallPlan, Field, Inferred, Source, Trust};
 use proptest::prelude::*;
 
 use crate::properties::any;
-
-/// How lax a plan is, dimension by dimension: more is laxer.
-fn laxity(plan: &CallPlan) -> [f64; 9] {
-    [
-        match plan.effect {
-            Effect::ReadOnly => 3.0,
-            Effect::Idempotent => 2.0,
-            Effect::Mutating => 1.0,
-            Effect::Destructive => 0.0,
-        },
-        match plan.confirm {
-            ConfirmRule::Skip => 1.0,
-            _ => 0.0,
-        },
-        match plan.cache {
-            CacheRule::Store { .. } => 2.0,
-            CacheRule::KeepOwn { .. } => 1.0,
-            _ => 0.0,
-        },
-        match plan.retry {
-            RetryRule::Safe => 2.0,
-            RetryRule::OnlyUnsent => 1.0,
-            _ => 0.0,
-        },
-        f64::from(u8::from(plan.route.min_weight.is_none())),
-        match plan.audit.level {
-            AuditLevel::None => 2.0,
-            AuditLevel::Partial => 1.0,
-            _ => 0.0,
-        },
-        plan.limits.calls_per_minute.unwrap_or(f64::INFINITY),
-        f64::from(u8::from(!plan.limits.restricted)),
-        -plan.route.cost.unwrap_or(0.0),
-    ]
-}
+use crate::properties::any::laxity;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1024))]

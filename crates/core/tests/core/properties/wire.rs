@@ -23,50 +23,41 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1024))]
 
     #[test]
-    fn what_is_stated_is_written_and_read_again(hints in any::hints()) {
+    fn what_is_stated_is_written_and_read_again(
+        hints in any::hints(),
+        silent in prop::sample::subsequence(names(), 0..13),
+    ) {
         let text = serde_json::to_string(&hints).unwrap();
         prop_assert_eq!(&serde_json::from_str::<Annotations>(&text).unwrap(), &hints, "{}", text);
         let value = serde_json::to_value(&hints).unwrap();
         // what is absent is not written
         prop_assert!(names().iter().all(|name| value.get(name) != Some(&Value::Null)), "{}", text);
-        prop_assert_eq!(serde_json::from_value::<Annotations>(value).unwrap(), hints);
-    }
-
-    #[test]
-    fn a_short_form_says_the_same(hints in any::hints()) {
-        let mut value = serde_json::to_value(&hints).unwrap();
-        let map = value.as_object_mut().unwrap();
-        for (short, full) in ALIASES {
-            if let Some(hint) = map.remove(full) {
-                map.insert(short.to_owned(), hint);
+        let read = |value: &Value| serde_json::from_value::<Annotations>(value.clone()).unwrap();
+        let mut short = value.clone();
+        for (form, full) in ALIASES {
+            if let Some(hint) = short.as_object_mut().unwrap().remove(full) {
+                short[form] = hint;
             }
         }
-        prop_assert_eq!(serde_json::from_value::<Annotations>(value).unwrap(), hints);
-    }
-
-    #[test]
-    fn null_says_nothing(hints in any::hints(), silent in prop::sample::subsequence(names(), 0..13)) {
-        let mut value = serde_json::to_value(&hints).unwrap();
-        let map = value.as_object_mut().unwrap();
-        for name in &silent {
-            map.remove(*name);
+        prop_assert_eq!(read(&short), hints);
+        let (mut without, mut null) = (value.clone(), value);
+        for name in silent {
+            without.as_object_mut().unwrap().remove(name);
+            null[name] = Value::Null;
         }
-        let without = serde_json::from_value::<Annotations>(value.clone()).unwrap();
-        for name in &silent {
-            value.as_object_mut().unwrap().insert((*name).to_owned(), Value::Null);
-        }
-        prop_assert_eq!(serde_json::from_value::<Annotations>(value).unwrap(), without);
+        prop_assert_eq!(read(&null), read(&without));
     }
 }
 
 /// Why hints are refused.
 fn refused(hints: &str) -> String {
-    let error = serde_json::from_str::<Annotations>(hints).unwrap_err();
-    error.to_string()
+    serde_json::from_str::<Annotations>(hints)
+        .unwrap_err()
+        .to_string()
 }
 
 #[test]
-fn a_value_of_the_wrong_kind_is_named() {
+fn a_value_of_the_wrong_kind_or_given_twice_is_named() {
     for field in names() {
         for wrong in [json!({"a": 1}), json!([[]])] {
             let text = json!({ field: wrong }).to_string();
@@ -77,10 +68,14 @@ fn a_value_of_the_wrong_kind_is_named() {
             assert!(error.contains(field) && error.contains("\"t\""), "{error}");
         }
     }
-    for (short, _) in ALIASES {
-        let text = json!({ short: "yes" }).to_string();
-        let error = refused(&text);
+    for (short, full) in ALIASES {
+        let error = refused(&json!({ short: "yes" }).to_string());
         assert!(error.contains(short) && error.contains("yes"), "{error}");
+        for (first, second) in [(full, full), (short, full), (full, short)] {
+            let text = format!(r#"{{"{first}":true,"{second}":true}}"#);
+            let error = refused(&text);
+            assert!(error.contains(full), "{text}: {error}");
+        }
     }
     let error = refused(r#"{"complexity":"hard"}"#);
     for part in ["complexity", "hard", "simple", "medium", "complex"] {
@@ -189,17 +184,6 @@ fn what_clients_take_has_no_fault() {
         ] {
             let listed = format!(r#"{{"name":"t","inputSchema":{schema}{members}}}"#);
             assert_eq!(fault(&listed), None, "{listed}");
-        }
-    }
-}
-
-#[test]
-fn a_hint_that_is_said_twice_is_named() {
-    for (short, full) in ALIASES {
-        for (first, second) in [(full, full), (short, full), (full, short)] {
-            let text = format!(r#"{{"{first}":true,"{second}":true}}"#);
-            let error = refused(&text);
-            assert!(error.contains(full), "{text}: {error}");
         }
     }
 }

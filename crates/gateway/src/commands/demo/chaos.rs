@@ -11,20 +11,19 @@ use std::time::Duration;
 
 use callward::retry::RetryConfig;
 use callward::{
-    Effect, ErrorKind, ReplicaSetId, Server, ServerId, Stack, ToolCall, ToolDefinition, ToolError,
-    ToolOutput,
+    Delivery, ErrorKind, ReplicaSetId, Server, ServerId, Stack, ToolCall, ToolDefinition,
+    ToolError, ToolOutput, ToolServer,
 };
 use callward_chaos::{Chaos, ChaosServer, Ledger};
 use futures_util::future::try_join_all;
 use serde_json::{Value, json};
 
-use super::naive::{self, ATTEMPTS};
 use crate::args::Demo;
 use crate::commands::on_a_thread;
 use crate::error::{AppError, Outcome};
 use crate::output;
 use crate::sample::{self, SET};
-use crate::table::Table;
+use crate::table;
 
 /// How many servers there are, all of one replica set.
 const SERVERS: u64 = 3;
@@ -46,21 +45,10 @@ const TOOLS: [&str; 5] = [
     "delete_order",
 ];
 
-/// The calls of one tool on one side, counted.
+/// The calls of one tool on one side, counted. Executions are by the servers' own count; `repeated`
+/// are those beyond the first of a call, and `duplicates` these of calls that are not safe to retry.
 type Side = BTreeMap<&'static str, u64>;
 
-/// What is counted: executions by the servers' own count, those beyond the first of a call, and of
-/// these those of calls that are not safe to retry; callers with a result, with an error, and with
-/// `outcome_unknown`, which asks them to check before a retry.
-const COUNTS: [&str; 7] = [
-    "calls",
-    "executions",
-    "repeated",
-    "duplicates",
-    "done",
-    "errors",
-    "unknown",
-];
 /// The side of all tools together.
 const ALL: &str = "";
 
@@ -101,7 +89,7 @@ async fn show(args: &Demo, definitions: &[ToolDefinition]) -> Outcome {
         .flat_map(|row| SIDES.map(|by| side(row, by)))
         .collect();
     let columns = "tool effect calls by ran=executions duplicates done errors unknown";
-    Table::of(columns, &sides).print();
+    table::print(columns, &sides);
     let [naive, callward] = SIDES.map(|by| &sum[by]);
     output::line(format_args!(
         "\nOf {} calls that must not run twice, servers ran {} once more than asked for with naive \
@@ -125,7 +113,7 @@ fn side(row: &Value, by: &str) -> Value {
     for member in ["tool", "effect"] {
         side[member] = row[member].clone();
     }
-    if row["unsafe"] != true {
+    if side["unsafe_calls"] == 0 {
         side["duplicates"] = Value::Null;
     }
     side
@@ -149,32 +137,27 @@ async fn rows(
     let callward = call_all(args, &stack, ours, |call| stack.run(call)).await?;
     let (theirs, their_ledger) = servers(args.seed, definitions)?;
     let turn = Cell::default();
-    let naive = |call| naive::call(&theirs, &turn, call);
-    let naive = call_all(args, &stack, (&theirs, &their_ledger), naive).await?;
-    let mut unsafe_calls = 0;
+    let make = |call| naive(&theirs, &turn, call);
+    let naive = call_all(args, &stack, (&theirs, &their_ledger), make).await?;
     let mut rows = Vec::new();
     for tool in TOOLS {
-        let Some(side) = callward.get(tool) else {
-            continue;
-        };
-        let effect = plan(&stack, tool, String::new())?.plan().effect;
-        let is_unsafe = matches!(effect, Effect::Mutating | Effect::Destructive);
-        unsafe_calls += if is_unsafe { side["calls"] } else { 0 };
-        rows.push(json!({
-            "tool": tool,
-            "effect": effect,
-            "unsafe": is_unsafe,
-            "calls": side["calls"],
-            "naive": naive.get(tool),
-            "callward": side,
-        }));
+        if let Some(side) = callward.get(tool) {
+            rows.push(json!({
+                "tool": tool,
+                "effect": plan(&stack, tool, String::new())?.plan().effect,
+                "calls": side.get("calls"),
+                "naive": naive.get(tool),
+                "callward": side,
+            }));
+        }
     }
+    let all = callward.get(ALL);
     let sum = json!({
         "seed": args.seed,
         "calls": args.calls,
-        "unsafe_calls": unsafe_calls,
+        "unsafe_calls": all.and_then(|all| all.get("unsafe_calls")),
         "naive": naive.get(ALL),
-        "callward": callward.get(ALL),
+        "callward": all,
     });
     Ok((rows, sum))
 }
@@ -219,12 +202,11 @@ where
             let tool = rng.choice(TOOLS).unwrap_or("get_order");
             let prepared = plan(stack, tool, arguments(call))?;
             let is_safe = prepared.plan().is_retryable();
-            let end = match make(prepared).await {
-                Ok(output) if !output.is_error() => "done",
-                Err(error) if error.kind() == ErrorKind::OutcomeUnknown => "unknown",
-                _ => "errors",
-            };
-            ended.push((call, tool, is_safe, end));
+            let answer = make(prepared).await;
+            let is_done = answer.as_ref().is_ok_and(|output| !output.is_error());
+            // it asks the caller to check before a retry
+            let is_unknown = answer.is_err_and(|error| error.kind() == ErrorKind::OutcomeUnknown);
+            ended.push((call, tool, is_safe, is_done, is_unknown));
             tokio::time::sleep(THINKS.mul_f64(rng.f64())).await;
             call += CLIENTS;
         }
@@ -235,19 +217,21 @@ where
         server.settled().await;
     }
     let mut sides = BTreeMap::new();
-    for (call, tool, is_safe, end) in ended.into_iter().flatten() {
+    for (call, tool, is_safe, is_done, is_unknown) in ended.into_iter().flatten() {
         let executions = ledger.of(call).executions;
         let repeated = executions.saturating_sub(1);
         let counts = [
             ("calls", 1),
+            ("unsafe_calls", u64::from(!is_safe)),
             ("executions", executions),
             ("repeated", repeated),
             ("duplicates", if is_safe { 0 } else { repeated }),
-            (end, 1),
+            ("done", u64::from(is_done)),
+            ("errors", u64::from(!is_done && !is_unknown)),
+            ("unknown", u64::from(is_unknown)),
         ];
         for key in [tool, ALL] {
-            let none = || Side::from(COUNTS.map(|what| (what, 0)));
-            let side: &mut Side = sides.entry(key).or_insert_with(none);
+            let side: &mut Side = sides.entry(key).or_default();
             for (what, count) in counts {
                 *side.entry(what).or_default() += count;
             }
@@ -262,4 +246,33 @@ fn arguments(call: u64) -> String {
         "call": call, "order_id": call % 5 + 1, "status": "shipped", "text": "a note", "cents": 500,
     });
     order.to_string()
+}
+
+/// How often each call is tried.
+const ATTEMPTS: u32 = 3;
+/// How long one attempt may take: as long as with the stack.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// The pause before the first retry; each further one is twice as long.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Calls the next server in turn, and retries any error.
+async fn naive(
+    servers: &[ChaosServer],
+    turn: &Cell<usize>,
+    call: ToolCall,
+) -> Result<ToolOutput, ToolError> {
+    let late = || ToolError::new(ErrorKind::Timeout, Delivery::Unknown, "no answer in time");
+    let mut pause = PAUSE;
+    for attempt in 1.. {
+        let server = servers.get(turn.get() % servers.len().max(1));
+        turn.set(turn.get() + 1);
+        let answer = tokio::time::timeout(TIMEOUT, server.ok_or_else(late)?.call(call.clone()));
+        let answer = answer.await.unwrap_or_else(|_| Err(late()));
+        if answer.is_ok() || attempt == ATTEMPTS {
+            return answer;
+        }
+        tokio::time::sleep(pause).await;
+        pause *= 2;
+    }
+    Err(late())
 }

@@ -1,7 +1,6 @@
 //! `callward demo`: the same calls with and without the stack, side by side.
 
 mod chaos;
-mod naive;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
@@ -21,7 +20,7 @@ use crate::record::Recorder;
 use crate::runtime::Runtime;
 use crate::sample::{Embedded, SET};
 use crate::shutdown::Stop;
-use crate::table::{Table, shown, split};
+use crate::table::{self, shown, split};
 
 /// The stops of the tour: what is shown, the tool, how many calls at once, and their arguments.
 const STEPS: [&str; 9] = [
@@ -69,7 +68,7 @@ pub(crate) async fn run(args: Demo) -> Outcome {
     }
     let columns = "call=what effect server=servers cache attempts time=took_us result=answer \
                    ran=executions without=executions_without";
-    Table::of(columns, &rows).print();
+    table::print(columns, &rows);
     let [before, after] = READS.map(|at| rows.get(at).map(|row| shown("", &row["answer"])));
     let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
     output::line(format_args!(

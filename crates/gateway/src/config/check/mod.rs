@@ -7,15 +7,11 @@ use std::time::Duration;
 
 use callward::StackBuilder;
 use callward::core::infer::Lexicon;
-use callward::core::{BaggageFilter, InvalidConfig, Lifetime, RuleSet};
+use callward::core::{BaggageFilter, Lifetime, RuleSet};
 use callward::telemetry::export::OtlpConfig;
 use callward_mcp::server::{HostPattern, OriginPattern};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use serde_json::json;
 
-use super::error::{Fault, Source};
-use super::sections::Cache;
+use super::error::{Fault, Source, dotted};
 use super::{AdminAddress, Config, exposed};
 
 /// The longest that anything may wait or run: no client waits a day.
@@ -35,7 +31,7 @@ pub(super) fn check(config: &mut Config, source: &Source<'_>) -> Vec<Fault> {
     config.derive();
     // in file order: the first of two sets that want a name gets it
     let mut tables: Vec<_> = std::mem::take(&mut config.tables).into_iter().collect();
-    tables.sort_by_key(|(id, _)| source.span(&["servers", id]).map(|span| span.start));
+    tables.sort_by_key(|(id, _)| source.span(&dotted("servers", id)).map(|span| span.start));
     for (id, table) in tables {
         config.servers.extend(faults.server(&id, table));
     }
@@ -47,23 +43,18 @@ pub(super) fn check(config: &mut Config, source: &Source<'_>) -> Vec<Fault> {
 impl Config {
     /// Sets what follows from several keys.
     pub(super) fn derive(&mut self) {
-        let Cache {
-            ttl,
-            idempotent_ttl,
-            layer,
-            ..
-        } = &self.cache;
-        if let Some(ttl) = ttl {
-            self.profile.read_ttl = *ttl;
+        let cache = &self.cache;
+        if let Some(ttl) = cache.ttl {
+            self.profile.read_ttl = ttl;
         }
-        if idempotent_ttl.is_some() {
-            self.profile.idempotent_ttl = *idempotent_ttl;
+        if cache.idempotent_ttl.is_some() {
+            self.profile.idempotent_ttl = cache.idempotent_ttl;
             self.profile.idempotent_lifetime = Lifetime::Stated;
         }
         if self.audit.path.is_some() {
             self.profile.audit = self.audit.record;
         }
-        if !layer.idempotent_writes {
+        if !cache.layer.idempotent_writes {
             // the cache has a switch of its own; this one shows in plans
             self.profile.idempotent_ttl = None;
         }
@@ -76,48 +67,52 @@ struct Faults<'a, 'i> {
     found: Vec<Fault>,
 }
 
-/// Appends a key to a path.
-fn join<'p>(path: &[&'p str], key: &'p str) -> Vec<&'p str> {
-    [path, &[key]].concat()
-}
-
 impl Faults<'_, '_> {
-    fn at(&mut self, path: &[&str], message: impl Into<String>) {
-        self.found.push(self.source.key_fault(path, message));
+    fn at(&mut self, key: &str, message: impl Into<String>) {
+        self.found.push(self.source.key_fault(key, message));
     }
 
-    fn expect(&mut self, holds: bool, path: &[&str], message: &str) {
+    fn expect(&mut self, holds: bool, key: &str, message: &str) {
         if !holds {
-            self.at(path, message);
+            self.at(key, message);
         }
     }
 
     /// Returns the value of a result, or reports its error at the key.
-    fn ok<T, E: std::fmt::Display>(&mut self, result: Result<T, E>, path: &[&str]) -> Option<T> {
-        result
-            .map_err(|error| self.at(path, error.to_string()))
-            .ok()
+    fn ok<T, E: std::fmt::Display>(&mut self, result: Result<T, E>, key: &str) -> Option<T> {
+        result.map_err(|error| self.at(key, error.to_string())).ok()
     }
 
-    /// Expects each element of a list to hold; elements are counted from 1.
-    fn each(&mut self, list: &[String], path: &[&str], is_right: fn(&str) -> bool, message: &str) {
+    /// Checks each element of a list; elements are counted from 1.
+    fn each<T, E: std::fmt::Display>(
+        &mut self,
+        list: &[String],
+        key: &str,
+        check: impl Fn(&str) -> Result<T, E>,
+    ) {
         for (number, element) in (1_usize..).zip(list) {
-            let number = number.to_string();
-            self.expect(is_right(element), &join(path, &number), message);
+            self.ok(check(element), &format!("{key}.{number}"));
         }
     }
 
-    /// Reports what a layer finds wrong, unless its key has a fault. The key of a fault gets its
-    /// default and the layer is asked again, so that one fault hides no other.
-    fn layer<T: Serialize + DeserializeOwned + Default>(
-        &mut self,
-        section: &[&str],
-        config: &T,
-        validate: fn(&T) -> Result<(), InvalidConfig>,
-    ) {
-        let (mut ours, defaults) = (json!(config), json!(T::default()));
-        let mut checked = validate(config);
-        while let Err(fault) = checked {
+    /// Reports what the layers find wrong, unless the key has a fault.
+    fn layers(&mut self, config: &Config) {
+        let (limits, breaker, audit) = (&config.limits, &config.breaker, &config.audit);
+        let router = &config.router;
+        let log = audit.path.clone().unwrap_or_else(|| "audit.jsonl".into());
+        for (section, checked) in [
+            ("loop_guard", config.loop_guard.config.validate()),
+            ("hedge", config.hedge.config.validate()),
+            ("retry", config.retry.validate()),
+            ("breaker", breaker.layer.validate()),
+            ("breaker.server", breaker.server.layer().validate()),
+            ("limits", limits.rate.validate()),
+            ("limits", limits.progress_cap.validate()),
+            ("router.affinity", router.layer.affinity.validate()),
+            ("router.ping", router.ping.config.validate()),
+            ("audit", audit.layer(log).validate()),
+        ] {
+            let Err(fault) = checked else { continue };
             let key = match fault.field {
                 "backoff.ceiling" => "max_pause",
                 "budget_percent" => "budget",
@@ -125,147 +120,102 @@ impl Faults<'_, '_> {
                 "cap" => "progress_cap",
                 key => key,
             };
-            let path = join(section, key);
-            let dotted = path.join(".");
-            if !self.found.iter().any(|fault| fault.key == dotted) {
-                self.at(&path, fault.reason);
-            }
-            match (ours.get_mut(key), defaults.get(key)) {
-                (Some(ours), Some(default)) if ours != default => *ours = default.clone(),
-                _ => return,
-            }
-            let Ok(next) = serde_json::from_value(ours.clone()) else {
-                return;
-            };
-            checked = validate(&next);
+            let key = dotted(section, key);
+            let is_known = self.found.iter().any(|fault| fault.key == key);
+            self.expect(is_known, &key, fault.reason);
         }
     }
 
-    fn layers(&mut self, config: &Config) {
-        let Config { router, limits, .. } = config;
-        let guard = &config.loop_guard.config;
-        self.layer(&["loop_guard"], guard, |it| it.validate());
-        self.layer(&["hedge"], &config.hedge.config, |it| it.validate());
-        self.layer(&["retry"], &config.retry, |it| it.validate());
-        self.layer(&["breaker"], &config.breaker, |it| it.layer.validate());
-        let server = ["breaker", "server"];
-        self.layer(&server, &config.breaker.server, |it| it.layer().validate());
-        self.layer(&["limits"], limits, |it| it.rate.validate());
-        self.layer(&["limits"], limits, |it| it.progress_cap.validate());
-        let affinity = ["router", "affinity"];
-        self.layer(&affinity, &router.layer.affinity, |it| it.validate());
-        self.layer(&["router", "ping"], &router.ping.config, |it| it.validate());
-        self.layer(&["audit"], &config.audit, |it| {
-            let path = it.path.clone();
-            it.layer(path.unwrap_or_else(|| "audit.jsonl".into()))
-                .validate()
-        });
-    }
-
     fn settings(&mut self, config: &mut Config) {
-        let Config {
-            http,
-            cache,
-            telemetry,
-            limits,
-            ..
-        } = &*config;
+        let (http, cache) = (&config.http, &config.cache);
+        let (telemetry, limits) = (&config.telemetry, &config.limits);
         let on_tcp = match config.admin.listen {
             Some(AdminAddress::Tcp(address)) => Some(address),
             _ => None,
         };
         for (address, section) in [(Some(http.listen), "http"), (on_tcp, "admin")] {
             let why = address.filter(|_| !http.insecure).and_then(exposed);
-            self.ok(why.map_or(Ok(()), Err), &[section, "listen"]);
+            self.ok(why.map_or(Ok(()), Err), &dotted(section, "listen"));
         }
         let is_shared = on_tcp == Some(http.listen) && http.listen.port() != 0;
         let other = "expected another address than `http.listen`";
-        self.expect(!is_shared, &["admin", "listen"], other);
-        for host in &http.allowed_hosts {
-            self.ok(host.parse::<HostPattern>(), &["http", "allowed_hosts"]);
-        }
-        for origin in &http.allowed_origins {
-            self.ok(
-                origin.parse::<OriginPattern>(),
-                &["http", "allowed_origins"],
-            );
-        }
+        self.expect(!is_shared, "admin.listen", other);
+        let pattern = str::parse::<HostPattern>;
+        self.each(&http.allowed_hosts, "http.allowed_hosts", pattern);
+        let pattern = str::parse::<OriginPattern>;
+        self.each(&http.allowed_origins, "http.allowed_origins", pattern);
         let seconds = Duration::from_secs(1)..=Duration::from_secs(600);
         let number = 1..=1_000_000;
         let held = 4 << 20..=1 << 40;
         let is_year = |time: Option<Duration>| time.is_none_or(|time| time <= YEAR);
         #[rustfmt::skip]
-        let rules: &[(bool, &[&str], &str)] = &[
-            (!config.call_deadline.is_zero(), &["call_deadline"],
+        let rules = [
+            (!config.call_deadline.is_zero(), "call_deadline",
              "expected more than zero: every call would be over before it began"),
-            (!http.allowed_hosts.is_empty(), &["http", "allowed_hosts"],
+            (!http.allowed_hosts.is_empty(), "http.allowed_hosts",
              "expected at least one host name: an empty list would refuse every request"),
-            (number.contains(&http.connections.all), &["http", "max_connections"], NUMBER),
-            (number.contains(&http.connections.per_address),
-             &["http", "max_connections_per_address"], NUMBER),
-            (number.contains(&http.max_sessions), &["http", "max_sessions"], NUMBER),
-            (number.contains(&http.max_sessions_per_client),
-             &["http", "max_sessions_per_client"], NUMBER),
-            (held.contains(&http.max_bodies), &["http", "max_bodies"], HELD),
-            (held.contains(&http.connections.unread), &["http", "max_unread"], HELD),
-            (seconds.contains(&http.connections.header), &["http", "header_timeout"], SECONDS),
-            (seconds.contains(&http.connections.write), &["http", "write_timeout"], SECONDS),
-            (seconds.contains(&http.body_timeout), &["http", "body_timeout"], SECONDS),
-            (cache.layer.max_item_bytes <= cache.layer.max_bytes, &["cache", "max_item_bytes"],
+            (number.contains(&http.connections.all), "http.max_connections", NUMBER),
+            (number.contains(&http.connections.per_address), "http.max_connections_per_address", NUMBER),
+            (number.contains(&http.max_sessions), "http.max_sessions", NUMBER),
+            (number.contains(&http.max_sessions_per_client), "http.max_sessions_per_client", NUMBER),
+            (held.contains(&http.max_bodies), "http.max_bodies", HELD),
+            (held.contains(&http.connections.unread), "http.max_unread", HELD),
+            (seconds.contains(&http.connections.header), "http.header_timeout", SECONDS),
+            (seconds.contains(&http.connections.write), "http.write_timeout", SECONDS),
+            (seconds.contains(&http.body_timeout), "http.body_timeout", SECONDS),
+            (cache.layer.max_item_bytes <= cache.layer.max_bytes, "cache.max_item_bytes",
              "expected at most `cache.max_bytes`"),
-            (is_year(Some(cache.layer.stale_while_revalidate)),
-             &["cache", "stale_while_revalidate"], A_YEAR),
-            (is_year(Some(cache.layer.stale_if_error)), &["cache", "stale_if_error"], A_YEAR),
-            (is_year(cache.ttl), &["cache", "ttl"], A_YEAR),
-            (is_year(cache.idempotent_ttl), &["cache", "idempotent_ttl"], A_YEAR),
-            (is_year(Some(cache.layer.burst)), &["cache", "burst"], A_YEAR),
-            (seconds.contains(&cache.layer.settle), &["cache", "settle"], SECONDS),
-            ((0.0..=0.5).contains(&cache.layer.stale_odds), &["cache", "stale_odds"],
+            (is_year(Some(cache.layer.stale_while_revalidate)), "cache.stale_while_revalidate", A_YEAR),
+            (is_year(Some(cache.layer.stale_if_error)), "cache.stale_if_error", A_YEAR),
+            (is_year(cache.ttl), "cache.ttl", A_YEAR),
+            (is_year(cache.idempotent_ttl), "cache.idempotent_ttl", A_YEAR),
+            (is_year(Some(cache.layer.burst)), "cache.burst", A_YEAR),
+            (seconds.contains(&cache.layer.settle), "cache.settle", SECONDS),
+            ((0.0..=0.5).contains(&cache.layer.stale_odds), "cache.stale_odds",
              "expected a probability from 0.0 to 0.5: of an answer that has changed"),
-            (config.retry.max_attempts >= 1, &["retry", "max_attempts"],
+            (config.retry.max_attempts >= 1, "retry.max_attempts",
              "expected 1 or more: the first attempt counts (1 means no retries)"),
-            (limits.rate.max_wait <= DAY, &["limits", "max_wait"], A_DAY),
+            (limits.rate.max_wait <= DAY, "limits.max_wait", A_DAY),
             (limits.attempt_timeout.is_none_or(|time| !time.is_zero() && time <= DAY),
-             &["limits", "attempt_timeout"], "expected more than zero, and at most a day"),
+             "limits.attempt_timeout", "expected more than zero, and at most a day"),
             (!matches!(limits.progress_cap, callward::limit::Cap::At(cap) if cap > DAY),
-             &["limits", "progress_cap"], A_DAY),
+             "limits.progress_cap", A_DAY),
             ((StackBuilder::MIN_LISTING_TIMEOUT..=DAY).contains(&config.discovery.timeout),
-             &["discovery", "timeout"], "expected 5 s or more, and at most a day"),
-            (config.router.layer.min_available <= 100, &["router", "min_available"],
+             "discovery.timeout", "expected 5 s or more, and at most a day"),
+            (config.router.layer.min_available <= 100, "router.min_available",
              "expected 0 to 100 percent of a replica set"),
-            (config.router.layer.cost_budget.is_none_or(|cost| cost.is_finite() && cost >= 0.0),
-             &["router", "cost_budget"],
+            (config.router.layer.cost_budget.is_none_or(|cost| cost >= 0.0), "router.cost_budget",
              "expected a number of 0 or more, in the units of `costHint`"),
             (telemetry.sampling.is_none_or(|share| (0.0..=1.0).contains(&share)),
-             &["telemetry", "sampling"], "expected a share from 0.0 to 1.0: traces per call"),
-            (telemetry.service_name.as_deref() != Some(""), &["telemetry", "service_name"],
+             "telemetry.sampling", "expected a share from 0.0 to 1.0: traces per call"),
+            (telemetry.service_name.as_deref() != Some(""), "telemetry.service_name",
              "expected a name"),
         ];
         for (holds, path, message) in rules {
-            self.expect(*holds, path, message);
+            self.expect(holds, path, message);
         }
-        let names = "expected a name with a letter or digit: this one names nothing";
-        let is_name = |name: &str| name.chars().any(char::is_alphanumeric);
-        self.each(&config.audit.redact, &["audit", "redact"], is_name, names);
-        self.each(&telemetry.redact, &["telemetry", "redact"], is_name, names);
+        let is_name = |name: &str| match name.chars().any(char::is_alphanumeric) {
+            true => Ok(()),
+            false => Err("expected a name with a letter or digit: this one names nothing"),
+        };
+        self.each(&config.audit.redact, "audit.redact", is_name);
+        self.each(&telemetry.redact, "telemetry.redact", is_name);
+        let is_key = |key: &str| BaggageFilter::new([key]);
+        self.each(&telemetry.baggage, "telemetry.baggage", is_key);
         if let Some(endpoint) = &telemetry.otlp_endpoint {
             let checked = OtlpConfig::new(endpoint).map_err(|fault| fault.reason);
-            self.ok(checked, &["telemetry", "otlp_endpoint"]);
+            self.ok(checked, "telemetry.otlp_endpoint");
         }
         for (name, value) in &telemetry.otlp_headers {
             let checked = OtlpConfig::new("http://localhost")
                 .and_then(|config| config.with_header(name, value))
                 .map_err(|fault| fault.reason);
-            self.ok(checked, &["telemetry", "otlp_headers", name]);
-        }
-        for (number, key) in (1_usize..).zip(&telemetry.baggage) {
-            let path = ["telemetry", "baggage", &*number.to_string()];
-            self.ok(BaggageFilter::new([key]), &path);
+            self.ok(checked, &dotted("telemetry.otlp_headers", name));
         }
         config.lexicon = self.lexicon(config);
         self.expect(
             config.lexicon.is_none() || config.rules == RuleSet::Standard,
-            &["lexicon"],
+            "lexicon",
             "expected only together with `rules = \"standard\"`: the rules of NeuroLink know no verbs",
         );
     }
@@ -276,7 +226,7 @@ impl Faults<'_, '_> {
         let mut lexicon = Lexicon::standard().clone();
         for (kind, words) in &config.verbs {
             for (number, word) in (1_usize..).zip(words) {
-                let path = ["lexicon", kind.as_str(), &*number.to_string()];
+                let path = format!("lexicon.{kind}.{number}");
                 if let Some(other) = seen.insert(word.to_lowercase(), *kind) {
                     self.at(&path, format!("{word:?} is under `{other}` already"));
                 }

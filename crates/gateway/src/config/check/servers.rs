@@ -1,6 +1,7 @@
 //! The tables of servers, and the settings that must be equal in one replica set.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
 use callward::core::Severity;
@@ -8,31 +9,29 @@ use callward::limit::RateLimitConfig;
 use callward::{Annotations, ReplicaSetId, ServerId};
 use callward_mcp::client::HttpSpec;
 
+use super::super::error::dotted;
 use super::super::server::{Prefix, Server, ServerConfig, ToolConfig};
-use super::{Faults, join};
+use super::Faults;
 
 impl Faults<'_, '_> {
     pub(super) fn server(&mut self, key: &str, table: Server) -> Option<ServerConfig> {
-        let root = ["servers", key];
+        let root = dotted("servers", key);
+        let at = |name| dotted(&root, name);
         let id = self.ok(ServerId::new(key), &root);
-        let at = |name| ["servers", key, name];
         let set = table.set.clone();
         let set = set.or_else(|| id.clone().map(ReplicaSetId::from));
         let prefix = match &table.prefix {
-            None | Some(Prefix::Set(true)) => set.as_ref().map(ToString::to_string),
+            None | Some(Prefix::Set(true)) => set.clone(),
             Some(Prefix::Set(false)) => None,
-            Some(Prefix::Named(name)) => self
-                .ok(ReplicaSetId::new(name), &at("prefix"))
-                .map(|name| name.to_string()),
+            Some(Prefix::Named(name)) => self.ok(ReplicaSetId::new(name), &at("prefix")),
         };
         let is_word = |word: &str| !word.trim().is_empty();
-        for (name, words) in [
-            ("categories", &table.categories),
-            ("capabilities", &table.capabilities),
-        ] {
-            let message = "expected a word: a blank one matches no tag";
-            self.each(words, &at(name), is_word, message);
-        }
+        let word = |word: &str| match is_word(word) {
+            true => Ok(()),
+            false => Err("expected a word: a blank one matches no tag"),
+        };
+        self.each(&table.categories, &at("categories"), word);
+        self.each(&table.capabilities, &at("capabilities"), word);
         let message_size = 4 << 10..=1 << 30;
         #[rustfmt::skip]
         let rules = [
@@ -58,103 +57,94 @@ impl Faults<'_, '_> {
         rate.in_all = table.calls_per_minute;
         let rate = rate.validate().map_err(|fault| fault.reason);
         self.ok(rate, &at("calls_per_minute"));
-        self.target(key, &table);
+        self.target(&root, &table);
         self.caching(&root, table.ttl, table.cache);
         self.hints(&at("annotations"), &table.annotations);
         for (tool, said) in &table.tools {
-            let root = ["servers", key, "tools", tool.as_str()];
+            let root = format!("{root}.tools.{tool}");
             self.caching(&root, said.ttl, said.cache);
             self.hints(&root, &said.hints);
             self.expect(
                 said.verify_with.as_ref() != Some(tool),
-                &join(&root, "verify_with"),
+                &dotted(&root, "verify_with"),
                 "expected another tool, one that only reads: to call this one again checks nothing",
             );
         }
         Some(ServerConfig {
             id: id?,
             set: set?,
-            prefix,
+            prefix: prefix.map(String::from),
             table,
         })
     }
 
-    fn caching(&mut self, root: &[&str], ttl: Option<Duration>, cache: Option<bool>) {
+    fn caching(&mut self, root: &str, ttl: Option<Duration>, cache: Option<bool>) {
         self.expect(
             ttl.is_none() || cache != Some(false),
-            &join(root, "ttl"),
+            &dotted(root, "ttl"),
             "expected either `ttl` or `cache = false`, found both",
         );
     }
 
-    fn hints(&mut self, root: &[&str], hints: &Annotations) {
+    fn hints(&mut self, root: &str, hints: &Annotations) {
         for problem in hints.validate() {
             let holds = problem.severity() != Severity::Error;
-            let path = join(root, problem.field().as_str());
-            self.expect(holds, &path, &problem.to_string());
+            let key = dotted(root, problem.field().as_str());
+            self.expect(holds, &key, &problem.to_string());
         }
     }
 
-    fn target(&mut self, key: &str, table: &Server) {
-        let at = |name| ["servers", key, name];
+    fn target(&mut self, root: &str, table: &Server) {
+        let at = |name| dotted(root, name);
         match (&table.command, &table.url) {
             (Some(program), None) => {
                 self.program(&at("command"), program);
-                self.expect(
-                    table.headers.is_empty(),
-                    &at("headers"),
-                    "expected only together with `url`: a child process has no HTTP headers",
-                );
+                let message =
+                    "expected only together with `url`: a child process has no HTTP headers";
+                self.expect(table.headers.is_empty(), &at("headers"), message);
             }
             (None, Some(url)) => {
-                for (name, given) in [
-                    ("args", !table.args.is_empty()),
-                    ("env", !table.env.is_empty()),
-                ] {
-                    self.expect(!given, &at(name), "expected only together with `command`");
-                }
+                let message = "expected only together with `command`";
+                self.expect(table.args.is_empty(), &at("args"), message);
+                self.expect(table.env.is_empty(), &at("env"), message);
                 let Some(spec) = self.ok(HttpSpec::new(url), &at("url")) else {
                     return;
                 };
                 for (name, value) in &table.headers {
                     let checked = spec.clone().with_header(name, value);
-                    self.ok(checked, &["servers", key, "headers", name]);
+                    self.ok(checked, &dotted(&at("headers"), name));
                 }
             }
             (Some(_), Some(_)) => {
                 self.at(&at("url"), "expected either `command` or `url`, found both");
             }
             (None, None) => self.at(
-                &["servers", key],
+                root,
                 "expected `command` (a program to start) or `url` (an endpoint), found neither",
             ),
         }
     }
 
     /// A command line in one text is a mistake that a start would show much later.
-    fn program(&mut self, path: &[&str], program: &str) {
+    fn program(&mut self, key: &str, program: &str) {
+        let split = program.trim().split_once(' ');
         if program.trim().is_empty() {
-            self.at(path, "expected the program to start");
-        } else if let Some((name, args)) = program.trim().split_once(' ')
-            && !std::path::Path::new(program).exists()
-        {
-            let args: Vec<_> = args
-                .split_whitespace()
-                .map(|arg| format!("{arg:?}"))
-                .collect();
+            self.at(key, "expected the program to start");
+        } else if let Some((name, args)) = split.filter(|_| !Path::new(program).exists()) {
+            let args: Vec<_> = args.split_whitespace().collect();
             let message = format!(
-                "expected a program without its arguments: write command = {name:?} and args = [{}]",
-                args.join(", ")
+                "expected a program without its arguments: write command = {name:?} and args = \
+                 {args:?}"
             );
-            self.at(path, message);
+            self.at(key, message);
         }
     }
 
     /// Reports what the servers of one set do not agree on: clients see one list of tools per set.
-    pub(super) fn sets<'a>(&mut self, servers: &'a [ServerConfig]) {
+    pub(super) fn sets(&mut self, servers: &[ServerConfig]) {
         for (index, server) in servers.iter().enumerate() {
-            let id = server.id.as_str();
-            let before = &servers[..index];
+            let root = dotted("servers", server.id.as_str());
+            let (ours, before) = (&server.table, &servers[..index]);
             let same_prefix = |other: &&ServerConfig| {
                 other.set != server.set && server.prefix.is_some() && other.prefix == server.prefix
             };
@@ -164,20 +154,20 @@ impl Faults<'_, '_> {
                      the same names",
                     other.id
                 );
-                self.at(&["servers", id, "prefix"], message);
+                self.at(&dotted(&root, "prefix"), message);
             }
             let in_set = || before.iter().filter(|other| other.set == server.set);
-            let mut conflict = |other: &ServerConfig, key: &[&str], what: &str| {
+            let mut conflict = |other: &ServerConfig, key: &str, what: &str| {
                 let message = format!(
                     "expected {what} as in `servers.{}`: both are in set {:?}, whose tools are listed \
                      once",
                     other.id,
                     server.set.as_str()
                 );
-                self.at(&[&["servers", id], key].concat(), message);
+                self.at(&dotted(&root, key), message);
             };
             if let Some(first) = in_set().next() {
-                let (ours, theirs) = (&server.table, &first.table);
+                let theirs = &first.table;
                 let modes = [ours, theirs].map(|table| table.instances.unwrap_or_default());
                 #[rustfmt::skip]
                 let rules = [
@@ -190,15 +180,16 @@ impl Faults<'_, '_> {
                     (theirs.annotations == ours.annotations, "annotations", "the same hints"),
                 ];
                 for (_, key, what) in rules.into_iter().filter(|(agree, ..)| !agree) {
-                    conflict(first, &[key], what);
+                    conflict(first, key, what);
                 }
             }
-            for (tool, said) in &server.table.tools {
-                let clashes = |other: &'a ServerConfig| {
-                    Some((other, clash(said, other.table.tools.get(tool)?)?))
-                };
-                if let Some((other, (key, what))) = in_set().find_map(clashes) {
-                    conflict(other, &[&["tools", tool.as_str()], key].concat(), what);
+            for (tool, said) in &ours.tools {
+                let clash = in_set().find_map(|other| {
+                    let (key, what) = clash(said, other.table.tools.get(tool)?)?;
+                    Some((other, key, what))
+                });
+                if let Some((other, key, what)) = clash {
+                    conflict(other, &format!("tools.{tool}{key}"), what);
                 }
             }
         }
@@ -207,21 +198,18 @@ impl Faults<'_, '_> {
     /// Reports each scope of a replica set that no server is in.
     pub(super) fn scopes(&mut self, servers: &[ServerConfig]) {
         let sets: BTreeSet<&ReplicaSetId> = servers.iter().map(|server| &server.set).collect();
-        for server in servers {
-            for (tool, said) in &server.table.tools {
-                for (key, list) in [("reads", &said.reads), ("writes", &said.writes)] {
-                    for (number, scope) in (1_usize..).zip(list.iter().flatten()) {
-                        let Some(set) = scope.set().filter(|set| !sets.contains(set)) else {
-                            continue;
-                        };
+        let tools = servers.iter().flat_map(|server| {
+            let tools = server.table.tools.iter();
+            tools.map(|(tool, said)| (format!("servers.{}.tools.{tool}", server.id), said))
+        });
+        for (root, said) in tools {
+            for (key, list) in [("reads", &said.reads), ("writes", &said.writes)] {
+                for (number, scope) in (1_usize..).zip(list.iter().flatten()) {
+                    if let Some(set) = scope.set.as_ref().filter(|set| !sets.contains(set)) {
                         let known = sets.iter().map(|set| set.as_str());
                         let hint = crate::similar::hint(set.as_str(), known, "sets");
-                        let (server, number) = (server.id.as_str(), number.to_string());
-                        let path = ["servers", server, "tools", tool.as_str(), key, &number];
-                        self.at(
-                            &path,
-                            format!("no server is in set {:?}: {hint}", set.as_str()),
-                        );
+                        let message = format!("no server is in set {:?}: {hint}", set.as_str());
+                        self.at(&format!("{root}.{key}.{number}"), message);
                     }
                 }
             }
@@ -229,9 +217,9 @@ impl Faults<'_, '_> {
     }
 }
 
-/// Returns the keys of a tool in which two servers of one set differ. Their concurrency limits may
-/// differ.
-fn clash(said: &ToolConfig, other: &ToolConfig) -> Option<(&'static [&'static str], &'static str)> {
+/// Returns the key below a tool in which two servers of one set differ. Their concurrency limits
+/// may differ.
+fn clash(said: &ToolConfig, other: &ToolConfig) -> Option<(&'static str, &'static str)> {
     let of_set = |tool: &ToolConfig| ToolConfig {
         max_concurrent: None,
         ..tool.clone()
@@ -248,9 +236,9 @@ fn clash(said: &ToolConfig, other: &ToolConfig) -> Option<(&'static [&'static st
                 ..said
             })
         {
-            (&["verify_with"], "the same tool to verify with")
+            (".verify_with", "the same tool to verify with")
         } else {
-            (&[], "the same hints, rules and scopes for the tool")
+            ("", "the same hints, rules and scopes for the tool")
         },
     )
 }

@@ -1,7 +1,6 @@
 //! Files that must be refused, and what is said about each; and files that are fine. How settings
 //! are read and shown is in `tests/golden/check.md`.
 
-mod defaults;
 mod pages;
 
 use super::*;
@@ -52,14 +51,6 @@ fn bad_files_are_refused_with_all_faults_at_their_lines() {
 }
 
 #[test]
-fn a_file_without_servers_is_refused() {
-    for text in ["", "[servers]\n"] {
-        let error = refusal(text).to_string();
-        assert!(error.contains("expected at least one server"), "{error}");
-    }
-}
-
-#[test]
 fn a_text_that_is_not_toml_is_refused_at_its_line() {
     for (text, line, expected) in [
         ("profile = \"standard\"\n[http\n", 2, "unclosed table"),
@@ -86,95 +77,9 @@ fn a_text_that_is_not_toml_is_refused_at_its_line() {
         .unwrap()
         .to_string();
     assert!(error.contains(":2:6: expected UTF-8 text"), "{error}");
-    let error = refusal("profile = \"strict\"\n").to_string();
-    assert_eq!(error.matches("[servers.NAME]").count(), 1, "{error}");
-}
-
-#[test]
-fn servers_are_read_in_their_order_with_sets_prefixes_and_tools() {
-    let config = parse(
-        r#"
-        [cache]
-        idempotent_writes = false
-        [servers.d]
-        command = "x"
-        set = "s"
-        [servers.c]
-        url = "http://h:1/mcp"
-        prefix = false
-        instances = "shared"
-        [servers.b]
-        command = "x"
-        prefix = "p"
-        [servers.b.tools.t]
-        readOnly = false
-        costHint = 3
-        reads = ["order:{id}"]
-        writes = []
-        verify_with = "get_payment"
-        max_concurrent = 2
-        [[servers.b.tools.t.rules]]
-        when = { "/target/kind" = "draft", action = { matches = "close|hide" } }
-        destructiveHint = false
-        [[servers.b.tools.t.rules]]
-        readOnlyHint = true
-        [servers.b.tools.t.rules.when]
-        n = 1
-        list = [1, "a"]
-        object = { equals = { a = [true] } }
-        choice = { one_of = [1.5, "x"] }
-        force = { present = false }
-        given = { present = true }
-        # how many calls each gets at once is its own
-        [servers.a]
-        command = "x"
-        set = "s"
-        tools = { u = { max_concurrent = 1 } }
-        "#,
-    );
-    let config = config.unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(config.profile.idempotent_ttl, None);
-    let prefixes = config
-        .servers
-        .iter()
-        .map(|one| (one.id.as_str(), one.prefix.as_deref()));
-    let expected = [
-        ("d", Some("s")),
-        ("c", None),
-        ("b", Some("p")),
-        ("a", Some("s")),
-    ];
-    assert!(prefixes.eq(expected));
-    let tool = config.servers[2].table.tools.values().next().unwrap();
-    assert_eq!(tool.hints.read_only_hint, Some(false));
-    assert_eq!(tool.hints.cost_hint, Some(3.0));
-    let reads = vec!["order:{id}".parse().unwrap()];
-    assert_eq!((&tool.reads, &tool.writes), (&Some(reads), &Some(vec![])));
-    assert_eq!(
-        tool.verify_with.as_ref().map(|name| name.as_str()),
-        Some("get_payment")
-    );
-    assert_eq!(tool.max_concurrent.map(|calls| calls.get()), Some(2));
-    let rules = tool.rules.iter().flatten();
-    let rules = rules.map(|rule| rule.0.when().to_string());
-    let expected = [
-        r#"/target/kind = "draft" and action wholly matches "close|hide""#,
-        "choice is 1.5 or \"x\" and force is absent and given is present and list = [1,\"a\"] \
-         and n = 1 and object = {\"a\":[true]}",
-    ];
-    assert!(rules.eq(expected), "{:?}", tool.rules);
-}
-
-#[test]
-fn every_profile_is_known_by_its_name() {
-    for profile in Profile::NAMES
-        .iter()
-        .flat_map(|name| Profile::by_name(name))
-    {
-        let text = format!(
-            "profile = \"{}\"\n[servers.a]\ncommand = \"x\"\n",
-            profile.name
-        );
-        assert_eq!(parse(&text).unwrap().profile, profile);
+    for text in ["", "[servers]\n", "profile = \"strict\"\n"] {
+        let error = refusal(text).to_string();
+        assert!(error.contains("expected at least one server"), "{error}");
+        assert_eq!(error.matches("[servers.NAME]").count(), 1, "{error}");
     }
 }

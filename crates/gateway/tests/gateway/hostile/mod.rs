@@ -4,20 +4,16 @@
 //! has no more descriptors and processes than a bound, and a call that is not safe to retry has run
 //! at most once. Bounds are in bytes and numbers, never in time: a limit ends what hangs.
 //!
-//! Modes that need a scene of their own are beside this table: `flood.rs` (requests without end),
-//! `connections.rs` (clients that hold connections, bodies, answers and sessions), `hosts.rs`,
-//! `forged.rs`, and in `callward-mcp` `tests/client/http_streams.rs`,
-//! `tests/server/http_refusals.rs` and `tests/server/http_status.rs`.
+//! Modes that need a scene of their own are in `connections.rs`, `hosts.rs` and `reports.rs`. What
+//! is read of each byte of an answer is in `callward-mcp`, `tests/client/boundary`.
 #![cfg(target_os = "linux")]
 
 mod answers;
 mod clients;
 mod held;
-mod http;
-mod statuses;
 mod stdio;
-mod usage;
 
+use std::fs;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -27,9 +23,8 @@ use callward_testkit::hostile::Era;
 use callward_testkit::hostile::peer::{Peer, Reply};
 use serde_json::{Value, json};
 
-use self::usage::Usage;
-use crate::scripted::Script;
-use crate::support::{Gateway, until};
+use crate::scripted::{Script, tool};
+use crate::support::{Gateway, descriptors, said, until};
 
 /// By how many bytes the gateway may grow in one row. The longest message it takes is 1 MiB.
 const GROWTH: u64 = 32 << 20;
@@ -37,6 +32,15 @@ const GROWTH: u64 = 32 << 20;
 /// kept.
 const DESCRIPTORS: usize = 32;
 const KEPT: usize = 8;
+
+const JSON: &str = "content-type: application/json\r\n";
+const EVENTS: &str = "content-type: text/event-stream\r\n";
+const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
+
+/// Both tools succeed.
+const OK: [&str; 2] = ["ok", "ok"];
+/// No one knows whether it ran.
+const LOST: [&str; 2] = ["connection_lost", "outcome_unknown"];
 
 /// Nothing that spares a failing server; each call is sent.
 const CONFIG: &str = r#"
@@ -62,12 +66,69 @@ enabled = false
 
 /// Two tools, one that reads and one that is not safe to retry.
 fn tools() -> [Value; 2] {
-    [("read", true), ("pay", false)].map(|(name, reads)| {
-        json!({
-            "name": name, "inputSchema": {"type": "object"},
-            "annotations": {"readOnlyHint": reads, "destructiveHint": !reads},
-        })
-    })
+    [tool("read", true), tool("pay", false)]
+}
+
+/// A good result.
+fn result(id: &str) -> String {
+    let content = json!([{"type": "text", "text": "did it"}]);
+    let result = json!({"resultType": "complete", "content": content});
+    callward_testkit::hostile::result(id, &result)
+}
+
+fn event(message: &str) -> String {
+    format!("data: {message}\n\n")
+}
+
+/// A head without a length, and a body.
+fn open(headers: &str, body: &str) -> Reply {
+    Reply::bytes(format!("HTTP/1.1 200 OK\r\n{headers}\r\n{body}"))
+}
+
+fn json(body: &str) -> Reply {
+    Reply::http(200, JSON, body)
+}
+
+/// What the gateway has taken of the system.
+#[derive(Debug, Clone, Copy)]
+struct Usage {
+    /// Bytes in memory.
+    resident: u64,
+    /// The most there ever were.
+    peak: u64,
+    /// Open files, sockets and pipes.
+    descriptors: usize,
+    /// The process itself, and all that descend from it.
+    processes: usize,
+}
+
+impl Usage {
+    fn of(gateway: &Gateway) -> Self {
+        let pid = gateway.child.id().unwrap();
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let bytes = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            let kib = line.and_then(|line| line.split_whitespace().next());
+            kib.unwrap().parse::<u64>().unwrap() * 1024
+        };
+        Self {
+            resident: bytes("VmRSS:"),
+            peak: bytes("VmHWM:"),
+            descriptors: descriptors(gateway),
+            processes: family(pid),
+        }
+    }
+}
+
+fn family(pid: u32) -> usize {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
+    let tasks = tasks.into_iter().flatten().flatten();
+    let children = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    let count = |text: String| -> usize {
+        let pids = text.split_whitespace().map(|pid| pid.parse().unwrap());
+        pids.map(family).sum()
+    };
+    1 + children.map(count).sum::<usize>()
 }
 
 /// A gateway between a hostile server and a good one.
@@ -80,17 +141,12 @@ struct Scene {
 }
 
 impl Scene {
-    /// Starts a gateway with such lines for the hostile server, and with such an attempt timeout.
-    async fn new(server: &str, timeout: &str) -> Self {
-        Self::sized(server, timeout, "1MiB").await
-    }
-
-    /// As [`new`](Self::new), where the hostile server's messages may be so long.
-    async fn sized(server: &str, timeout: &str, max_message: &str) -> Self {
-        let good = json!([{"name": "ask", "inputSchema": {"type": "object"}}]);
+    /// Starts a gateway with such lines for the hostile server, whose messages may be so long, and
+    /// with such an attempt timeout.
+    async fn new(server: &str, timeout: &str, max_message: &str) -> Self {
         let good = Script {
             call: r#"says here"#,
-            ..Script::counting(&good)
+            ..Script::counting(&json!([tool("ask", false)]))
         };
         let config = format!(
             "{server}instances = \"shared\"\nmax_message = {max_message:?}\n\n{}\n{CONFIG}\n\
@@ -98,59 +154,48 @@ impl Scene {
             good.server("good")
         );
         let gateway = Gateway::configured(&config).await;
-        let pid = gateway.child.id().unwrap();
-        let scene = Self {
+        let mut scene = Self {
+            start: Usage::of(&gateway),
             gateway,
             next: AtomicU64::new(1),
-            start: Usage::of(pid),
             broken: Mutex::default(),
         };
         scene.neighbour("the start").await;
-        Self {
-            start: scene.usage(),
-            ..scene
-        }
-    }
-
-    fn usage(&self) -> Usage {
-        Usage::of(self.gateway.child.id().unwrap())
+        scene.start = Usage::of(&scene.gateway);
+        scene
     }
 
     /// Calls the good server.
     async fn neighbour(&self, row: &str) {
         let answer = self.gateway.mcp("good__ask", json!({})).await;
-        let text = &answer["result"]["content"][0]["text"];
-        assert_eq!(text, "here", "{row}: the neighbour got {answer}");
+        assert_eq!(said(&answer), "here", "{row}");
     }
 
     /// Calls a tool of the hostile server: returns which call it was, and the kind of answer.
     async fn call(&self, tool: &str) -> (u64, String) {
         let call = self.next.fetch_add(1, Ordering::Relaxed);
-        let answer = self
-            .gateway
-            .mcp(&format!("bad__{tool}"), json!({"call": call}))
-            .await;
+        let tool = format!("bad__{tool}");
+        let answer = self.gateway.mcp(&tool, json!({"call": call})).await;
         (call, kind(&answer))
     }
 
     /// Notes what a row did not keep.
     fn holds(&self, row: &str, kept: bool, found: &dyn std::fmt::Debug) {
         if !kept {
-            self.broken
-                .lock()
-                .unwrap()
-                .push(format!("{row}: {found:?}"));
+            let mut broken = self.broken.lock().unwrap();
+            broken.push(format!("{row}: {found:?}"));
         }
     }
 
-    /// Holds the bounds, in the middle of a row.
-    fn bounded(&self, row: &str) {
-        let (start, now) = (&self.start, self.usage());
+    /// Holds the bounds in the middle of a row, and calls the good server.
+    async fn bounded(&self, row: &str) {
+        let (start, now) = (&self.start, Usage::of(&self.gateway));
         // the server itself may be starting again
         let kept = now.peak <= start.resident + GROWTH
             && now.descriptors <= start.descriptors + DESCRIPTORS
             && now.processes <= start.processes + 2;
         self.holds(row, kept, &(start, now));
+        self.neighbour(row).await;
     }
 
     /// Waits until what all rows took is given back, and tells what they did not keep.
@@ -158,7 +203,7 @@ impl Scene {
         let start = &self.start;
         until(&format!("{row}: descriptors and processes"), || async {
             self.neighbour(row).await;
-            let now = self.usage();
+            let now = Usage::of(&self.gateway);
             (now.descriptors <= start.descriptors + KEPT && now.processes <= start.processes)
                 .then_some(())
         })
@@ -176,17 +221,13 @@ struct Http {
 }
 
 impl Http {
-    async fn new(era: Era, timeout: &str) -> Self {
-        Self::sized(era, timeout, "1MiB").await
-    }
-
-    async fn sized(era: Era, timeout: &str, max_message: &str) -> Self {
+    async fn new(era: Era, timeout: &str, max_message: &str) -> Self {
         let ledger = Ledger::new();
         let tools = tools().map(|tool| ToolDefinition::from_json(tool.to_string()).unwrap());
         let peer = Peer::start(era, &tools, ledger.clone()).await.unwrap();
         let server = format!("[servers.bad]\nurl = {:?}\n", peer.url());
         Self {
-            scene: Scene::sized(&server, timeout, max_message).await,
+            scene: Scene::new(&server, timeout, max_message).await,
             peer,
             ledger,
         }
@@ -200,15 +241,25 @@ impl Http {
         expected: [&str; 2],
         plays: impl Fn(&str) -> Reply + Send + Sync + 'static,
     ) {
+        let [read, paid] = expected;
+        self.row_of_any(row, [&[read], &[paid]], plays).await;
+    }
+
+    /// As [`row`](Self::row), where each answer is one of several kinds.
+    async fn row_of_any(
+        &self,
+        row: &str,
+        expected: [&[&str]; 2],
+        plays: impl Fn(&str) -> Reply + Send + Sync + 'static,
+    ) {
         self.peer.plays(plays);
         let (_, read) = self.scene.call("read").await;
         let (pay, paid) = self.scene.call("pay").await;
         let seen = self.ledger.of(pay).seen;
-        let found = (read.as_str(), paid.as_str(), seen);
-        self.scene
-            .holds(row, found == (expected[0], expected[1], 1), &found);
-        self.scene.bounded(row);
-        self.scene.neighbour(row).await;
+        let [reads, pays] = expected;
+        let kept = reads.contains(&&*read) && pays.contains(&&*paid) && seen == 1;
+        self.scene.holds(row, kept, &(read, paid, seen));
+        self.scene.bounded(row).await;
     }
 }
 

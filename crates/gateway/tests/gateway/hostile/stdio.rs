@@ -65,7 +65,7 @@ async fn a_child_that_writes_anything_costs_little_and_runs_nothing_twice() {
         argument: plays.to_str().unwrap(),
         ..Script::counting(&Value::from(tools().to_vec()))
     };
-    let scene = Scene::new(&server.server("bad"), "30s").await;
+    let scene = Scene::new(&server.server("bad"), "30s", "1MiB").await;
     let runs = |call: u64| {
         let text = std::fs::read_to_string(&ran).unwrap();
         let call = format!("\"call\":{call}}}");
@@ -84,8 +84,7 @@ async fn a_child_that_writes_anything_costs_little_and_runs_nothing_twice() {
         let (pay, paid) = scene.call("pay").await;
         let found = (read.as_str(), paid.as_str(), runs(pay));
         scene.holds(row, found == (reported, reported, 1), &found);
-        scene.bounded(row);
-        scene.neighbour(row).await;
+        scene.bounded(row).await;
     }
     let deaths = DEATHS.iter().map(|death| {
         let (row, script) = death.split_once(" => ").unwrap();
@@ -100,7 +99,7 @@ async fn a_child_that_writes_anything_costs_little_and_runs_nothing_twice() {
         let (pay, paid) = scene.call("pay").await;
         let found = (paid.as_str(), runs(pay));
         scene.holds(row, found == ("outcome_unknown", 1), &found);
-        scene.bounded(row);
+        scene.bounded(row).await;
         std::fs::write(&plays, GOOD).unwrap();
         until("the server is back", || async {
             scene.neighbour(row).await;

@@ -2,5 +2,4 @@
 
 mod bed;
 mod ends;
-mod never;
 mod when;

@@ -1,6 +1,5 @@
 //! Which calls have one key, what is reported of keys, and when they are forgotten.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -106,29 +105,15 @@ async fn calls_with_one_key_stay_together_and_no_event_names_it() {
     let (a1, a2, e1) = (about("ada", "1"), about("ada", "2"), about("eve", "1"));
     let (a7, e7, null) = (about("ada", "7"), about("eve", "7.0"), about("ada", "null"));
     let (s1, s2) = (by("session-17", "read"), by("other", "read"));
-    for (name, config, calls, one) in [
-        ("no session", config("session"), [&a1, &e1], None),
-        ("by principal", by_principal, [&a1, &a2], Some("user")),
-        (
-            "a user's sessions",
-            config("user"),
-            [&s1, &s2],
-            Some("user"),
-        ),
-        (
-            "one session",
-            config("session"),
-            [&s1, &s1],
-            Some("session"),
-        ),
-        (
-            "one argument",
-            config("/repo/id"),
-            [&a7, &e7],
-            Some("argument"),
-        ),
-        ("no argument", config("/repo/id"), [&null, &null], None),
+    for (config, calls, one) in [
+        (config("session"), [&a1, &e1], None),
+        (by_principal, [&a1, &a2], Some("user")),
+        (config("user"), [&s1, &s2], Some("user")),
+        (config("session"), [&s1, &s1], Some("session")),
+        (config("/repo/id"), [&a7, &e7], Some("argument")),
+        (config("/repo/id"), [&null, &null], None),
     ] {
+        let name = format!("{:?} {one:?}", config.by);
         let bed = Bed::together(&config, "a b c d");
         let mut listener = bed.pool.events().listen();
         let calls = calls.into_iter().cycle().take(8);
@@ -146,11 +131,8 @@ async fn calls_with_one_key_stay_together_and_no_event_names_it() {
         let json = serde_json::to_value(&events).unwrap();
         assert_eq!(json[0]["by"].as_str(), one, "{name}");
     }
-    // different keys spread, and sets are apart
+    // sets are apart
     let bed = Bed::together(&config("user"), "a b c d");
-    let users = (0..40).map(|n| about(&format!("u{n}"), "1"));
-    let homes: HashSet<String> = users.map(|call| bed.decide(&call)).collect();
-    assert_eq!(homes.len(), 4);
     bed.pool.set_members("other".parse().unwrap(), members("z"));
     let get = tool("get").set("other").read_only().build();
     let elsewhere = ToolCall::new(get, "{}").with_caller(s1.caller().clone());

@@ -1,6 +1,5 @@
 //! Calls that belong together go to one server, and move only when they must.
 
-mod detour;
 mod events;
 mod moves;
 
