@@ -139,7 +139,8 @@ impl Server {
     }
 
     /// Sets the limit of calls at once as a whole: also how many wait, which are refused when too
-    /// many do, and how many run of one tool. Default: 64 at once, 1000 wait, the newest is refused.
+    /// many do, and how many run of one tool. Default: 64 at once, 1000 wait, and of more the
+    /// newest is refused.
     ///
     /// ```
     /// use callward::limit::{ConcurrencyLimitLayer, Shed};
