@@ -3,12 +3,12 @@
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 
-use callward_core::{FingerprintKey, ToolCall};
+use callward_core::{FingerprintKey, ToolCall, WithoutSession};
 use serde::{Serialize, Serializer};
 
 use super::argument::Argument;
 use super::rendezvous::fold;
-use super::{AffinityConfig, AffinityKey, WithoutSession};
+use super::{AffinityConfig, AffinityKey};
 
 /// A key in events: eight hexadecimal digits that reveal no session, user or argument.
 ///

@@ -4,8 +4,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward_core::WithoutSession;
 use callward_core::{Caller, Principal, ToolCall};
-use callward_router::affinity::{AffinityConfig, AffinityKey, WithoutSession};
+use callward_router::affinity::{AffinityConfig, AffinityKey};
 use callward_router::{ExclusionReason, RouteEvent, RouteListener};
 use callward_testkit::tool;
 use tokio::time::advance;
