@@ -137,7 +137,7 @@ impl AuditConfig {
             queue: 4096,
             arguments: Bodies::default(),
             results: Bodies::default(),
-            redactor: Redactor::new(Redactor::DEFAULT_NAMES, Self::DEFAULT_MAX_TEXT),
+            redactor: Redactor::new(Redactor::DEFAULT_NAMES.split(' '), Self::DEFAULT_MAX_TEXT),
             key: None,
         }
     }

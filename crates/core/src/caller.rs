@@ -80,3 +80,14 @@ impl Caller {
         LOCAL.get_or_init(|| Arc::new(Self::new(Principal::new("local"))))
     }
 }
+
+words! {
+    /// How a layer that keeps something for each session treats calls without one.
+    #[expect(clippy::exhaustive_enums, reason = "the vocabulary is closed")]
+    WithoutSession {
+        /// All calls of one principal are one session. Right where each principal is one agent.
+        ByPrincipal = "by_principal",
+        /// They pass as if the layer were not there: a principal may stand for many conversations.
+        Pass = "pass",
+    } default Pass
+}

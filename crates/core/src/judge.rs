@@ -57,25 +57,3 @@ pub fn judge(hints: &Hints<'_>, profile: &Profile) -> Judgement {
         plan,
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Annotations, Inferred, Trust};
-
-    #[test]
-    fn only_what_is_an_error_refuses_and_all_of_it_is_said() {
-        let judged = |declared: &str| {
-            let (inferred, declared) = (Inferred::default(), Annotations::stated(declared));
-            let hints = Hints::new(&inferred, &declared, Trust::Standard);
-            judge(&hints, &Profile::standard())
-        };
-        let warned = judged("destructive=true requiresConfirmation=false");
-        assert_eq!((warned.problems.len(), warned.refusal()), (1, None));
-        let reason = judged("costHint=-1 tags=").refusal().unwrap();
-        assert_eq!(
-            reason,
-            "costHint is -1, not a number from 0 up; tag 1 is blank"
-        );
-    }
-}

@@ -65,7 +65,7 @@ mod weight;
 pub use annotations::{AnnotationProblem, Annotations, Complexity, SecurityLevel};
 pub use attempt::{Attempt, ChosenServer, Share, TimeShare};
 pub use call::{CallContext, Purpose, ToolCall};
-pub use caller::{Caller, Principal, SessionId};
+pub use caller::{Caller, Principal, SessionId, WithoutSession};
 pub use category::Category;
 pub use decimal::Decimal;
 pub use effect::{Effect, SafetyLevel};

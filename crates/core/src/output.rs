@@ -162,11 +162,7 @@ impl ToolOutput {
 
     /// The same answer, with an equivalent body.
     fn with_body(&self, body: Bytes) -> Self {
-        Self(Arc::new(Answer {
-            body,
-            is_error: self.0.is_error,
-            status: self.0.status,
-        }))
+        Self::new(body, self.0.is_error, self.0.status)
     }
 
     /// Returns the whole result object as raw JSON.

@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use callward_core::trail::{Decision, Stage, Verdict};
-use callward_core::{FingerprintKey, ToolCall, ToolError, ToolOutput};
+use callward_core::{FingerprintKey, ToolCall, ToolError, ToolOutput, WithoutSession};
 use tokio::time::Instant;
 
-use crate::Sessionless;
 use crate::outcome::{Outcome, answer, may_have_changed};
 use crate::table::{Admission, Table};
 
@@ -30,7 +29,7 @@ impl Watch {
         }
         let counts = !call.purpose.is_background()
             && (call.caller().session.is_some()
-                || table.config.without_session == Sessionless::ByPrincipal);
+                || table.config.without_session == WithoutSession::ByPrincipal);
         let mut watch = Self {
             table: table.clone(),
             key: counts.then(|| key(&table.secret, call)),

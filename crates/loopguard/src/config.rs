@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use callward_core::InvalidConfig;
+use callward_core::{InvalidConfig, WithoutSession};
 use serde::{Deserialize, Serialize};
 
 /// When the guard answers a call in its server's place.
@@ -15,20 +15,8 @@ pub struct LoopGuardConfig {
     /// Failures further apart than this are not in a row. Default: 5 min.
     #[serde(with = "callward_core::human::duration")]
     pub window: Duration,
-    /// How calls without a session count. Default: [`Sessionless::Pass`].
-    pub without_session: Sessionless,
-}
-
-/// How calls without a session count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Sessionless {
-    /// All calls of one principal count as one session: right where each principal is one agent.
-    ByPrincipal,
-    /// They pass uncounted: a principal may stand for many conversations.
-    #[default]
-    Pass,
+    /// How calls without a session count. Default: [`WithoutSession::Pass`].
+    pub without_session: WithoutSession,
 }
 
 impl Default for LoopGuardConfig {
@@ -36,7 +24,7 @@ impl Default for LoopGuardConfig {
         Self {
             failures: 5,
             window: Duration::from_secs(5 * 60),
-            without_session: Sessionless::default(),
+            without_session: WithoutSession::default(),
         }
     }
 }

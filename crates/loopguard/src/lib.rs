@@ -21,5 +21,5 @@ mod layer;
 mod outcome;
 mod table;
 
-pub use config::{LoopGuardConfig, Sessionless};
+pub use config::LoopGuardConfig;
 pub use layer::{LoopGuard, LoopGuardLayer, LoopGuardStats};

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use callward_core::{
     CallRecord, Caller, Delivery, ErrorKind, Principal, Purpose, SessionId, ToolCall, ToolError,
-    ToolOutput,
+    ToolOutput, WithoutSession,
 };
-use callward_loopguard::{LoopGuard, LoopGuardConfig, LoopGuardLayer, Sessionless};
+use callward_loopguard::{LoopGuard, LoopGuardConfig, LoopGuardLayer};
 use callward_testkit::{MockService, call, contract, tool};
 use serde_json::{Value, json};
 use tokio::time::advance;
@@ -201,7 +201,10 @@ async fn a_dropped_call_is_no_failure_and_its_trial_is_taken_back() {
 
 #[tokio::test(start_paused = true)]
 async fn calls_without_a_session_count_only_by_config() {
-    for (choice, held_back) in [(Sessionless::Pass, false), (Sessionless::ByPrincipal, true)] {
+    for (choice, held_back) in [
+        (WithoutSession::Pass, false),
+        (WithoutSession::ByPrincipal, true),
+    ] {
         let mut config = LoopGuardConfig::default();
         config.without_session = choice;
         let guard = LoopGuardLayer::new(config)

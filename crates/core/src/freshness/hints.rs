@@ -129,27 +129,22 @@ mod tests {
 
     /// A body, and what it says: that it is never kept, is private, its lifetime and age in ms.
     const ROWS: &str = r#"
-# the protocol's members count in the result and in its `_meta`
 {"content":[],"ttlMs":1500} => max=1500
 {"content":[],"_meta":{"ttlMs":1500}} => max=1500
 {"ttlMs":9000,"_meta":{"x":1,"ttlMs":2e3}} => max=2000
 {"\u005fmeta":{"ttl\u004ds":1500}} => max=1500
 {"cacheScope":"private","content":[]} => private
-# a lifetime of nothing forbids to keep
 {"ttlMs":0} => never max=0
 {"ttlMs":-5} => never max=0
 {"ttlMs":0.4} => never max=0
-# a hint against caching is heeded, and one for it changes nothing
 {"_meta":{"cache_hint":"no-cache"}} => never
 {"_meta":{"io.modelcontextprotocol/cache_hint":"no-cache"}} => never
 {"_meta":{"cache_hint":"cache","cacheScope":"public"}} =>
 {"cacheScope":"public","content":[{"_meta":{"ttlMs":1}}]} =>
 {"cache_hint":"no-cache"} =>
 {"_meta":{"io.callward/upstream":{"cache_hint":"no-cache"}}} =>
-# what a cache further up says of age counts
 {"_meta":{"io.callward/cache":{"status":"hit","age_ms":250}}} => age=250
 {"_meta":{"io.callward/cache":{"status":"stale","age_ms":250}}} => never age=250
-# wrong types and broken bodies say nothing
 {"ttlMs":"60000","cacheScope":1} =>
 {"ttlMs":null,"_meta":null} =>
 {"_meta":[{"ttlMs":1}]} =>
@@ -158,7 +153,6 @@ mod tests {
 [] =>
 { =>
  =>
-# of two statements the stricter counts
 {"ttlMs":9,"ttlMs":5,"ttlMs":7} => max=5
 {"_meta":{"ttlMs":5},"_meta":{"ttlMs":7}} => max=5
 "#;

@@ -160,11 +160,6 @@ mod tests {
     use super::*;
     use crate::infer::{Inference, Lexicon, RuleSet};
 
-    fn inference(rules: RuleSet) -> Inference<'static> {
-        let lexicon = Lexicon::standard();
-        Inference { rules, lexicon }
-    }
-
     /// The tools of a server, each with what it declares and perhaps its description in brackets;
     /// what is concluded of some of them, by their places. A `?` is for weak evidence.
     const CASES: &str = "
@@ -213,7 +208,16 @@ update_e ONCE; update_f ONCE; update_g ONCE; update_h => 3 idempotentHint=false?
                 };
                 Listed { subject, declared }
             });
-            let inferred = inference(RuleSet::Standard).infer_all(&listed.collect::<Vec<_>>());
+            let listed: Vec<_> = listed.collect();
+            let all = |rules| {
+                let lexicon = Lexicon::standard();
+                Inference { rules, lexicon }.infer_all(&listed)
+            };
+            // NeuroLink's rules look at one tool at a time
+            for (alone, tool) in all(RuleSet::Neurolink).iter().zip(&listed) {
+                assert_eq!(*alone, RuleSet::Neurolink.infer(&tool.subject));
+            }
+            let inferred = all(RuleSet::Standard);
             for expected in expected.split(", ") {
                 let (place, wanted) = expected.split_once(' ').unwrap();
                 let inferred = &inferred[place.parse::<usize>().unwrap()];
@@ -229,17 +233,6 @@ update_e ONCE; update_f ONCE; update_g ONCE; update_h => 3 idempotentHint=false?
                 );
                 assert_eq!(found, wanted, "{tools:?}");
             }
-        }
-    }
-
-    #[test]
-    fn neurolinks_rules_look_at_one_tool_at_a_time() {
-        let subject = Subject::new("get_user");
-        let declared = &Annotations::stated("openWorld=false");
-        let listed = [Listed { subject, declared }; 4];
-        let inference = inference(RuleSet::Neurolink);
-        for inferred in inference.infer_all(&listed) {
-            assert_eq!(inferred, inference.infer(&subject));
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::*;
@@ -18,34 +17,33 @@ fn look(listing: &str) -> Vec<Finding> {
         .replace("READ", read)
         .replace("WRITE", write)
         .replace("ARGUMENTS", r#""inputSchema":{"properties":{"#);
-    let lines: Vec<_> = listing
+    let lines = listing
         .lines()
         .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .collect();
-    let tools: Vec<(Subject<'_>, Box<RawValue>)> = lines
-        .iter()
-        .map(|line| {
-            let columns: Vec<&str> = line.split('|').map(str::trim).collect();
-            let (name, members) = (columns[0], columns.get(3).unwrap_or(&""));
-            let (server, name) = match name.split_once(": ") {
-                Some((server, name)) => (Some(server), name),
-                None => (None, name),
-            };
-            let mut subject = Subject::new(name);
-            subject.server = server;
-            subject.description = (!columns[1].is_empty()).then_some(columns[1]);
-            let annotations = match columns[2] {
-                text if text.starts_with('"') && !text.contains(':') => text.to_owned(),
-                hints => format!("{{{hints}}}"),
-            };
-            let raw = format!(
-                r#"{{"name":{},"annotations":{annotations}{members}}}"#,
-                serde_json::Value::from(name)
-            );
-            (subject, serde_json::from_str(&raw).unwrap())
-        })
-        .collect();
+        .filter(|line| !line.is_empty());
+    let tools = lines.map(|line| {
+        let columns: Vec<&str> = line.split('|').map(str::trim).chain([""]).collect();
+        let (server, name) = match columns[0].split_once(": ") {
+            Some((server, name)) => (Some(server), name),
+            None => (None, columns[0]),
+        };
+        let annotations = match columns[2] {
+            text if text.starts_with('"') && !text.contains(':') => text.to_owned(),
+            hints => format!("{{{hints}}}"),
+        };
+        let (quoted, members) = (serde_json::Value::from(name), columns[3]);
+        let raw = format!(r#"{{"name":{quoted},"annotations":{annotations}{members}}}"#);
+        let subject = Subject {
+            server,
+            description: Some(columns[1]).filter(|text| !text.is_empty()),
+            ..Subject::new(name)
+        };
+        (
+            subject,
+            serde_json::from_str::<Box<RawValue>>(&raw).unwrap(),
+        )
+    });
+    let tools: Vec<_> = tools.collect();
     let candidates = tools.iter().map(|(subject, raw)| Candidate {
         subject: Subject {
             input_schema: Members::read(raw.get()).unwrap().last("inputSchema"),
@@ -230,14 +228,7 @@ fn a_finding_says_which_value_where_and_what_to_do() {
         "error [wrong-type] get_user: readOnlyHint: is [\"yes\"], not true or false; \
          give it true or false"
     );
-    assert_eq!(
-        serde_json::to_value(wrong).unwrap(),
-        json!({
-            "code": "wrong-type", "severity": "error", "tool": "get_user", "index": 0,
-            "field": "readOnlyHint", "message": "is [\"yes\"], not true or false",
-            "advice": "give it true or false",
-        })
-    );
-    // what cannot be read is missing as well
+    let written = r#"{"code":"wrong-type","severity":"error","tool":"get_user","index":0,"field":"readOnlyHint","message":"is [\"yes\"], not true or false","advice":"give it true or false"}"#;
+    assert_eq!(serde_json::to_string(wrong).unwrap(), written);
     assert!(found.iter().any(|f| f.code == Code::MissingReadOnlyHint));
 }

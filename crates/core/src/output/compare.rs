@@ -112,11 +112,9 @@ mod tests {
 
     #[test]
     fn an_answer_that_can_be_read_in_two_ways_has_no_digest() {
-        for body in [
-            r#"{"x":1,"x":2}"#,
-            r#"{"content":[{"t":1,"t":2}]}"#,
-            r#"{"structuredContent":{"a":1,"a":1}}"#,
-        ] {
+        let bodies =
+            r#"{"x":1,"x":2} {"content":[{"t":1,"t":2}]} {"structuredContent":{"a":1,"a":1}}"#;
+        for body in bodies.split(' ') {
             assert_eq!(digest_of(body), None, "{body}");
         }
     }

@@ -142,12 +142,4 @@ mod tests {
             }
         }
     }
-
-    #[test]
-    fn the_stricter_of_two_leaves_nothing_out() {
-        let rule = |level, open_world| AuditRule { level, open_world };
-        let (inside, outside) = (rule(AuditLevel::Full, false), rule(AuditLevel::None, true));
-        assert_eq!(inside.stricter(outside), rule(AuditLevel::Full, true));
-        assert_eq!(outside.stricter(inside), rule(AuditLevel::Full, true));
-    }
 }

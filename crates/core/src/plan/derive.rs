@@ -158,19 +158,15 @@ mod tests {
 
     /// Effect, cache, retry, confirmation, least weight and record, in words.
     fn summary(plan: &CallPlan) -> String {
-        let weight = plan
-            .route
-            .min_weight
-            .map_or_else(|| "any".to_owned(), |weight| weight.to_string());
+        let weight = plan.route.min_weight.map(|weight| weight.to_string());
+        let weight = weight.unwrap_or_else(|| "any".to_owned());
         let apart = if plan.audit.open_world { " apart" } else { "" };
         let json = serde_json::to_value(plan).unwrap();
         let word = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
         let (cache, retry) = (word(&json["cache"]["rule"]), word(&json["retry"]));
         let (confirm, level) = (word(&json["confirm"]), plan.audit.level);
-        format!(
-            "{} {cache} {retry} {confirm} {weight} {level}{apart}",
-            plan.effect
-        )
+        let effect = plan.effect;
+        format!("{effect} {cache} {retry} {confirm} {weight} {level}{apart}")
     }
 
     #[test]
@@ -221,21 +217,19 @@ epd |  | mutating invalidate never skip any none";
     }
 
     #[test]
-    fn a_plan_is_written_with_its_limits() {
-        let plan =
-            standard("estimatedDuration=0.5 rateLimitHint=30 securityLevel=restricted tags=users");
-        let written = serde_json::to_value(plan).unwrap();
-        assert_eq!(
-            written["limits"],
-            serde_json::json!({
-                "attempt_timeout_ms": 5000,
-                "first_backoff_ms": 20,
-                "estimated_duration_ms": 0.5,
-                "calls_per_minute": 30.0,
-                "restricted": true,
-            })
-        );
-        assert_eq!(written["route"]["tags"], serde_json::json!(["users"]));
+    fn a_plan_is_written_with_its_limits_and_reads_like_prose() {
+        let hints = "estimatedDuration=0.5 rateLimitHint=30 securityLevel=restricted tags=users,db \
+             costHint=2.5";
+        let plan = standard(hints);
+        let written = serde_json::to_value(&plan).unwrap();
+        let limits = r#"{"attempt_timeout_ms":5000,"calls_per_minute":30.0,"estimated_duration_ms":0.5,"first_backoff_ms":20,"restricted":true}"#;
+        assert_eq!(written["limits"].to_string(), limits);
+        assert_eq!(written["route"]["tags"].to_string(), r#"["users","db"]"#);
+        let line = "any healthy server, tagged \"users\", \"db\", costs 2.5\n";
+        assert!(plan.to_string().contains(line), "{plan}");
+        let text = standard("destructive=true").to_string();
+        assert!(text.contains("destructive (dangerous)"), "{text}");
+        assert!(text.contains("weight 50"), "{text}");
     }
 
     #[test]
@@ -249,15 +243,5 @@ epd |  | mutating invalidate never skip any none";
             assert!(limits.attempt_timeout >= TIMEOUT_RANGE.0, "{odd}");
             assert!(limits.first_backoff >= BACKOFF_RANGE.0, "{odd}");
         }
-    }
-
-    #[test]
-    fn a_plan_reads_like_prose() {
-        let text = standard("destructive=true").to_string();
-        assert!(text.contains("destructive (dangerous)"), "{text}");
-        assert!(text.contains("weight 50"), "{text}");
-        let text = standard("tags=users,db costHint=2.5").to_string();
-        let line = "any healthy server, tagged \"users\", \"db\", costs 2.5\n";
-        assert!(text.contains(line), "{text}");
     }
 }

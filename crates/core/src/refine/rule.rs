@@ -112,16 +112,6 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_reads_like_prose() {
-        let when = When::argument("action", Condition::equals("list"));
-        let when = when.and_then(|when| when.and("/target/kind", Condition::absent()));
-        assert_eq!(
-            when.unwrap().to_string(),
-            r#"action = "list" and /target/kind is absent"#
-        );
-    }
-
-    #[test]
     fn a_rule_that_says_nothing_or_contradicts_itself_is_refused() {
         for (stated, reason) in [
             ("", "expected at least one hint"),

@@ -41,10 +41,8 @@ fn tighten(out: &mut CallPlan, by: &CallPlan) {
     limits.attempt_timeout = limits.attempt_timeout.max(by.attempt_timeout);
     limits.first_backoff = limits.first_backoff.max(by.first_backoff);
     limits.estimated_duration = limits.estimated_duration.max(by.estimated_duration);
-    limits.calls_per_minute = match (limits.calls_per_minute, by.calls_per_minute) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        (one, other) => one.or(other),
-    };
+    let rates = [limits.calls_per_minute, by.calls_per_minute];
+    limits.calls_per_minute = rates.into_iter().flatten().reduce(f64::min);
     limits.restricted |= by.restricted;
 }
 

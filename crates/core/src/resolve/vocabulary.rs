@@ -83,15 +83,3 @@ words! {
         SecurityLevel = "securityLevel",
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_field_is_named_as_on_the_wire() {
-        for field in Field::ALL {
-            assert_eq!(serde_json::to_value(field).unwrap(), field.as_str());
-        }
-    }
-}

@@ -179,12 +179,8 @@ impl Trail {
 /// What the plan decides by itself.
 fn from_plan(tool: &Tool, applied: Applied) -> [Decision; 2] {
     let plan = tool.plan_applied(applied);
-    let effect = match plan.effect {
-        Effect::ReadOnly => Verdict::ReadOnly,
-        Effect::Idempotent => Verdict::Idempotent,
-        Effect::Mutating => Verdict::Mutating,
-        Effect::Destructive => Verdict::Destructive,
-    };
+    // each effect is a verdict too
+    let effect = Verdict::by_name(plan.effect.as_str()).unwrap_or(Verdict::Destructive);
     let reason: Cow<'static, str> = match applied {
         Applied::Tool => plan.reason.clone(),
         Applied::Rule(index) => {

@@ -53,12 +53,3 @@ fn each_attempt_finds_its_own_decision() {
     assert_eq!(chosen(&beside).unwrap().as_str(), "c");
     assert_eq!(chosen(&second), None);
 }
-
-#[test]
-fn each_verdict_belongs_to_a_stage_and_no_two_are_alike() {
-    for verdict in Verdict::ALL {
-        let used = |stage: &Stage| stage.verdicts().contains(verdict);
-        assert!(Stage::ALL.iter().any(used), "{verdict} belongs to no stage");
-        assert_eq!(Verdict::by_name(verdict.as_str()), Some(*verdict));
-    }
-}

@@ -129,31 +129,28 @@ fn what_can_be_read_in_two_ways_gets_the_strictest_plan() {
         "readOnly=true",
         &[rule("action", Condition::equals("delete"), DESTROYS)],
     );
-    for arguments in [
-        r#"{"action":"list","action":"delete"}"#,
-        r#"{"action":"delete","action":"list"}"#,
-        r#"{"action":"list","Action":"delete"}"#,
-        r#"{"act\u0069on":"list","action":"list"}"#,
-        r#"{"ACTION":"delete"}"#,
-        r#"{"action":"list","action\u0000x":"delete"}"#,
-        r#"{"acti\u00f6n":1,"action":"list""#,
-        "[]",
-        "\"list\"",
-        "null",
-        "not json",
-        "{\"action\":\"list\"} x",
-        "\u{feff}{\"action\":\"list\"}",
-        r#"{"action":"\ud800"}"#,
-    ] {
+    let bom = "\u{feff}{\"action\":\"list\"}";
+    let rows = r#"{"action":"list","action":"delete"}
+{"action":"delete","action":"list"}
+{"action":"list","Action":"delete"}
+{"act\u0069on":"list","action":"list"}
+{"ACTION":"delete"}
+{"action":"list","action\u0000x":"delete"}
+{"acti\u00f6n":1,"action":"list"
+[]
+"list"
+null
+not json
+{"action":"list"} x
+{"action":"\ud800"}"#;
+    for arguments in rows.lines().chain([bom]) {
         for tool in [&relaxed, &tightened] {
             let call = call(tool, arguments);
-            assert!(
-                matches!(call.applied(), Applied::Strictest(_)),
-                "{arguments}: {:?}",
-                call.applied()
-            );
+            let is_strictest = matches!(call.applied(), Applied::Strictest(_));
+            assert!(is_strictest, "{arguments}: {:?}", call.applied());
             assert_eq!(call.plan().effect, Effect::Destructive, "{arguments}");
             assert_eq!(call.plan().confirm, ConfirmRule::Ask);
+            assert!(call.plan().reason.contains("more than one way"));
         }
     }
     let broken = ToolCall::new(relaxed, b"{\"action\":\"list\",\"x\":\"\xff\"}".to_vec());
@@ -187,23 +184,18 @@ fn it_can_be_said_why_a_rule_does_not_match() {
         .unwrap();
     let reads = ArgumentRule::new(when, stated("readOnly=true")).unwrap();
     let tool = tool(DESTROYS, &[reads]);
-    let unmet = |arguments: &str| {
-        tool.refinements
-            .unmet(0, arguments.as_bytes())
-            .map(|unmet| format!("{} {}", unmet.path, unmet.condition))
-    };
-    assert_eq!(unmet(r#"{"a":1,"b":2}"#), None);
-    assert_eq!(unmet(r#"{"a":1,"b":3}"#).unwrap(), "b = 2");
-    assert_eq!(unmet(r#"{"a":1,"a":1,"b":2}"#).unwrap(), "a = 1");
-    assert_eq!(unmet("[]").unwrap(), "a = 1");
-    // what certainly does not hold comes before what is in doubt
-    assert_eq!(unmet(r#"{"a":1,"a":1,"b":3}"#).unwrap(), "b = 2");
-    let certain = |arguments: &str| {
+    for (arguments, want) in [
+        (r#"{"a":1,"b":2}"#, None),
+        (r#"{"a":1,"b":3}"#, Some("b = 2 true")),
+        (r#"{"a":1,"a":1,"b":2}"#, Some("a = 1 false")),
+        ("[]", Some("a = 1 false")),
+        // what certainly does not hold comes before what is in doubt
+        (r#"{"a":1,"a":1,"b":3}"#, Some("b = 2 true")),
+    ] {
         let unmet = tool.refinements.unmet(0, arguments.as_bytes());
-        unmet.unwrap().is_certain
-    };
-    assert!(certain(r#"{"a":1,"a":1,"b":3}"#));
-    assert!(!certain(r#"{"a":1,"a":1,"b":2}"#));
+        let said = unmet.map(|one| format!("{} {} {}", one.path, one.condition, one.is_certain));
+        assert_eq!(said.as_deref(), want, "{arguments}");
+    }
 }
 
 #[test]
@@ -241,27 +233,4 @@ fn a_rule_is_the_operators_word_and_wins_over_every_other_source() {
             assert_eq!(tags.unwrap(), ["theirs", "ours", "dry"]);
         }
     }
-}
-
-#[test]
-fn the_strictest_plan_joins_what_each_plan_demands() {
-    let asks = rule(
-        "a",
-        Condition::present(),
-        "destructive=true requiresConfirmation=true",
-    );
-    let narrow = "readOnly=true rateLimitHint=5 tags=pages costHint=3 securityLevel=restricted";
-    let narrow = rule("b", Condition::present(), narrow);
-    let tool = tool("readOnly=true rateLimitHint=30", &[asks, narrow]);
-    let strictest = tool
-        .refinements
-        .plan(Applied::Strictest(Doubt::NotJson))
-        .unwrap();
-    assert_eq!(strictest.effect, Effect::Destructive);
-    assert_eq!(strictest.route.min_weight, Some(50));
-    assert_eq!(strictest.route.tags.to_vec(), [Box::from("pages")]);
-    assert_eq!(strictest.route.cost, Some(3.0));
-    assert_eq!(strictest.limits.calls_per_minute, Some(5.0));
-    assert!(strictest.limits.restricted);
-    assert!(strictest.reason.contains("more than one way"));
 }

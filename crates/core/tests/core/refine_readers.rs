@@ -172,6 +172,8 @@ fn hints() -> impl Strategy<Value = Annotations> {
         "destructive=true",
         "destructive=false idempotent=true",
         "destructive=false rateLimitHint=3",
+        "destructive=false rateLimitHint=5 costHint=3 tags=a,b",
+        "readOnly=true costHint=7 tags=b,c",
     ];
     prop::sample::select(sets.to_vec()).prop_map(stated)
 }

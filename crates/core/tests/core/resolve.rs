@@ -2,10 +2,7 @@
 
 use callward_core::infer::{RuleSet, Subject};
 use callward_core::resolve::{Hints, resolve};
-use callward_core::{
-    Annotations, CacheRule, CallPlan, Effect, Field, Inferred, Profile, Resolved, RetryRule,
-    Source, Trust,
-};
+use callward_core::{Annotations, CallPlan, Field, Inferred, Profile, Resolved, Source, Trust};
 
 use crate::stated;
 
@@ -64,6 +61,14 @@ get_user | untrusted | declared readOnly=true | idempotentHint=false openWorldHi
 - | trusted | declared READ; observed readOnly=false idempotent=false | mutating
 - | trusted | declared readOnly=true; observed readOnly=false; operator readOnly=true | read_only
 - | trusted | declared readOnly=false destructive=true; observed readOnly=true destructive=false | destructive
+# a clock is never cached and a cursor never retried
+get_current_time | standard | declared READ | read_only cache=bypass retry=safe
+dice | trusted | declared READ | read_only cache=bypass retry=safe
+next_page | standard | declared READ | read_only cache=bypass retry=only_unsent
+next_page | trusted | declared READ | read_only cache=bypass retry=only_unsent
+uuid | standard | declared destructive=false idempotent=true | idempotent cache=invalidate
+# idempotence of a read does not let a profile retry what destroys
+- | trusted | declared READ; operator destructive=true | destructive retry=never warned
 # an untrusted server may only narrow and slow down
 - | untrusted | defaults rateLimitHint=60; declared rateLimitHint=10 | rateLimitHint=10.0
 - | untrusted | defaults rateLimitHint=60; declared rateLimitHint=600 | rateLimitHint=60.0
@@ -107,8 +112,12 @@ fn each_tool_is_resolved_as_its_case_says() {
         all.observed = observed.as_ref();
         all.operator = operator.as_ref();
         let resolved = resolve(&all);
-        let effect = CallPlan::derive(&resolved, &Profile::standard()).effect;
-        let effective = serde_json::to_value(&resolved.annotations).unwrap();
+        // this profile differs only in what it retries and records
+        let plan = CallPlan::derive(&resolved, &Profile::epd());
+        let mut effective = serde_json::to_value(&resolved.annotations).unwrap();
+        let written = serde_json::to_value(&plan).unwrap();
+        effective["cache"] = written["cache"]["rule"].clone();
+        effective["retry"] = written["retry"].clone();
         assert_eq!(
             !resolved.warnings.is_empty(),
             expected.contains("warned"),
@@ -116,7 +125,7 @@ fn each_tool_is_resolved_as_its_case_says() {
         );
         for word in expected.split(' ').filter(|word| *word != "warned") {
             match word.split_once('=') {
-                None => assert_eq!(effect.as_str(), word, "{case}"),
+                None => assert_eq!(plan.effect.as_str(), word, "{case}"),
                 Some((field, "-")) => assert_eq!(effective.get(field), None, "{case}"),
                 Some((field, value)) => {
                     let found = effective[field].to_string();
@@ -152,39 +161,4 @@ fn a_hint_says_where_it_comes_from() {
     };
     let observed = resolve(&said);
     assert_eq!(observed.why(Field::ReadOnly), "observed, seen while it ran");
-}
-
-#[test]
-fn idempotence_of_a_read_does_not_let_a_profile_retry_what_destroys() {
-    let claimed = stated("readOnly=true idempotent=true");
-    let (nothing, destroys) = (Inferred::default(), stated("destructive=true"));
-    let said = Hints {
-        operator: Some(&destroys),
-        ..Hints::new(&nothing, &claimed, Trust::Trusted)
-    };
-    let plan = CallPlan::derive(&resolve(&said), &Profile::epd());
-    assert_eq!(plan.retry, RetryRule::Never);
-}
-
-#[test]
-fn a_clock_is_never_cached_and_a_cursor_never_retried() {
-    let declared = stated("readOnly=true idempotent=true");
-    let rules = |name: &str, trust| {
-        let plan = CallPlan::derive(&named(name, &declared, trust), &Profile::standard());
-        (plan.effect, plan.cache, plan.retry)
-    };
-    for trust in [Trust::Standard, Trust::Trusted] {
-        let clock = (Effect::ReadOnly, CacheRule::Bypass, RetryRule::Safe);
-        assert_eq!(rules("get_current_time", trust), clock);
-        assert_eq!(rules("dice", trust), clock);
-        let cursor = (Effect::ReadOnly, CacheRule::Bypass, RetryRule::OnlyUnsent);
-        assert_eq!(rules("next_page", trust), cursor);
-    }
-    // a write that repeats without harm keeps no result of the clock either
-    let uuid = stated("idempotent=true destructive=false");
-    let plan = CallPlan::derive(&named("uuid", &uuid, Trust::Standard), &Profile::standard());
-    assert_eq!(
-        (plan.effect, plan.cache),
-        (Effect::Idempotent, CacheRule::Invalidate)
-    );
 }

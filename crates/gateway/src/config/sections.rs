@@ -197,7 +197,7 @@ impl Audit {
     /// Returns the settings of a log at the path.
     pub(crate) fn layer(&self, path: PathBuf) -> AuditConfig {
         let paths = AuditConfig::new(path);
-        let ours = Redactor::DEFAULT_NAMES.into_iter();
+        let ours = Redactor::DEFAULT_NAMES.split(' ');
         let names = ours.chain(self.redact.iter().map(String::as_str));
         let mut config = self.layer.clone();
         config.open_world_path = self
@@ -224,7 +224,7 @@ with_defaults! {
         pub(crate) baggage: Vec<String>,
         pub(crate) record_arguments: bool,
         pub(crate) record_results: bool,
-        pub(crate) redact: Vec<String> = Redactor::DEFAULT_NAMES.map(Into::into).into(),
+        pub(crate) redact: Vec<String> = Redactor::DEFAULT_NAMES.split(' ').map(Into::into).collect(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use callward_core::refine::ArgumentPath;
-use callward_core::{InvalidConfig, InvalidValue};
+use callward_core::{InvalidConfig, InvalidValue, WithoutSession};
 use serde::{Deserialize, Serialize};
 
 /// The affinity key, and how long it is remembered.
@@ -51,19 +51,6 @@ pub enum AffinityKey {
     User,
     /// The argument at this place. A call that has none there, or `null`, has no key.
     Argument(ArgumentPath),
-}
-
-/// How calls without a session are treated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum WithoutSession {
-    /// All calls of one principal count as one session. Right where each principal is one agent.
-    ByPrincipal,
-    /// Their calls have no key, and go where the other strategy says: a principal may stand for
-    /// many conversations.
-    #[default]
-    Pass,
 }
 
 impl Default for AffinityConfig {

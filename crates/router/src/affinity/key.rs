@@ -3,11 +3,11 @@
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 
-use callward_core::{FingerprintKey, ToolCall};
+use callward_core::{FingerprintKey, ToolCall, WithoutSession};
 use serde::{Serialize, Serializer};
 
 use super::rendezvous::fold;
-use super::{AffinityConfig, AffinityKey, WithoutSession, argument};
+use super::{AffinityConfig, AffinityKey, argument};
 
 /// A key in events: eight hexadecimal digits that reveal no session, user or argument.
 ///

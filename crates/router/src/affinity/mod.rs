@@ -26,7 +26,7 @@ mod key;
 pub(crate) mod rendezvous;
 mod table;
 
-pub use config::{AffinityConfig, AffinityKey, WithoutSession};
+pub use config::{AffinityConfig, AffinityKey};
 pub use key::KeyDigest;
 pub use table::ExpiryCause;
 

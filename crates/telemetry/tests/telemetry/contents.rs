@@ -48,7 +48,7 @@ async fn only_selected_contents_are_recorded_and_without_secrets() {
 #[tokio::test(start_paused = true)]
 async fn recorded_contents_have_a_size_limit() {
     let mut short = contents(false, true);
-    short.redactor = Redactor::new(Redactor::DEFAULT_NAMES, 64);
+    short.redactor = Redactor::new(Redactor::DEFAULT_NAMES.split(' '), 64);
     let (_, result) = shown(short, SecurityLevel::Public).await;
     assert!(result.unwrap().len() <= 64);
 }

@@ -105,17 +105,3 @@ fn camel_segments(segment: &str) -> impl Iterator<Item = &str> {
         Some(first)
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn capitals_part_a_segment_only_after_lower_case_or_a_digit() {
-        let split = |text| camel_segments(text).collect::<Vec<_>>();
-        assert_eq!(split("getUser2Set"), ["get", "User2", "Set"]);
-        assert_eq!(split("DELETEUser"), ["DELETEUser"]);
-        assert_eq!(split("überGet"), ["über", "Get"]);
-        assert_eq!(split(""), [""]);
-    }
-}

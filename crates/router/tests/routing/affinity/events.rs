@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward_core::WithoutSession;
 use callward_core::{Caller, Principal, ToolCall};
-use callward_router::affinity::{AffinityConfig, WithoutSession};
+use callward_router::affinity::AffinityConfig;
 use callward_router::{ExclusionReason, RouteEvent, RouteListener};
 use callward_testkit::tool;
 use tokio::time::advance;
