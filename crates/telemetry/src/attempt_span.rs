@@ -37,9 +37,9 @@ impl<S> Layer<S> for AttemptSpanLayer {
 
 /// Makes one span per attempt, and writes each attempt into the call's record if it has one.
 ///
-/// An attempt of a call that is [not sampled](callward_core::CallContext::is_left_out) gets no span. One that is sent
-/// as an MCP request becomes a span of kind `client`, and the request carries its context. An
-/// attempt that is dropped is recorded as `cancelled`, delivery unknown.
+/// An attempt of a call that is [not sampled](callward_core::CallContext::is_left_out) gets no
+/// span. One that is sent as an MCP request becomes a span of kind `client`, and the request
+/// carries its context. An attempt that is dropped is recorded as `cancelled`, delivery unknown.
 #[derive(Debug, Clone)]
 pub struct AttemptSpan<S> {
     inner: S,

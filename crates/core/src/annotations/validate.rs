@@ -110,7 +110,7 @@ mod tests {
         );
         let severities = problems.iter().map(AnnotationProblem::severity);
         let errors = severities.take_while(|one| *one == Severity::Error);
-        assert_eq!(errors.count(), 6, "only the last one is no error");
+        assert_eq!(errors.count(), 6, "only the last one is a warning");
     }
 
     #[test]

@@ -304,7 +304,6 @@ postgresql://ada:s3cr3t@db:5432/shop => postgresql://[redacted]@db:5432/shop
         let args = "-y|--token=s3cr3t|--api-key|k3y|db://u:pw@h/x|plain".split('|');
         let secrets = secrets_of_command(args);
         assert_eq!(secrets, ["s3cr3t", "k3y", "db://u:pw@h/x"]);
-        // the working directory is none
         for name in ["MYSQL_PWD", "DB_PASS", "pwd"] {
             assert!(is_secret_name(name), "{name}");
         }
