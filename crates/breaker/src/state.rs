@@ -14,7 +14,7 @@ use crate::streak::{Fault, Streak};
 use crate::window::Window;
 use crate::{BreakerConfig, BreakerState, Rejection, Verdict, WindowStatus};
 
-/// Returns `true` for a write that must not be sent twice: it is a probe only if no safe call comes.
+/// Returns `true` for a write that must not be sent twice: a probe only if no safe call comes.
 pub(crate) const fn is_unsafe_write(plan: &CallPlan) -> bool {
     plan.is_write() && !plan.is_retryable()
 }
@@ -86,8 +86,8 @@ impl State {
         }
     }
 
-    /// Admits a call, or says why not. An extra call is sent although the breaker is open, unless an
-    /// operator holds it so.
+    /// Admits a call, or returns why not. An extra call passes an open breaker, unless an operator
+    /// holds it open.
     pub(crate) fn admit(
         &mut self,
         is_write: bool,

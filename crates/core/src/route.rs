@@ -104,7 +104,7 @@ impl fmt::Display for RouteDecision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.chosen {
             Some(server) => write!(f, "{server}")?,
-            None => write!(f, "nobody")?,
+            None => write!(f, "no server")?,
         }
         write!(
             f,

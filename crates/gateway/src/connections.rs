@@ -116,7 +116,7 @@ async fn connection<S, R>(
         if request.body().is_end_stream() {
             place.run();
         }
-        // whoever answers drops the body as soon as all of it has arrived
+        // the service drops the body as soon as all of it has arrived
         let arrived = guard(place.clone(), |place| place.run());
         let request = request.map(|body| Body::new(until_dropped(body, arrived)));
         let mut routes = routes.clone();

@@ -113,7 +113,7 @@ mod tests {
         std::fs::create_dir(state.path(FOLDER)).unwrap();
         let left = state.path(FOLDER).join("1-00000000.json");
         std::fs::write(&left, serde_json::to_vec(&gateway(1)).unwrap()).unwrap();
-        // what is no such file is not listed
+        // other files are not listed
         let odd = state.path(FOLDER).join("odd.json");
         std::fs::write(&odd, "{}").unwrap();
         let held = File::open(&odd).unwrap();

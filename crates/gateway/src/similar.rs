@@ -13,7 +13,7 @@ pub(crate) fn hint<'a>(name: &str, known: impl IntoIterator<Item = &'a str>, wha
     }
     match known.len() {
         0 => format!("there are no {what}"),
-        1..=MAX_LISTED => format!("the {what} are {}", quoted(&known).join(", ")),
+        1..=MAX_LISTED => format!("the {what} are `{}`", known.join("`, `")),
         many => format!("{many} {what} are known"),
     }
 }
@@ -21,11 +21,7 @@ pub(crate) fn hint<'a>(name: &str, known: impl IntoIterator<Item = &'a str>, wha
 /// Returns which names may have been meant, if any is similar.
 pub(crate) fn near<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let near = similar(name, known, |known| *known);
-    (!near.is_empty()).then(|| format!("did you mean {}?", quoted(&near).join(" or ")))
-}
-
-fn quoted(names: &[&str]) -> Vec<String> {
-    names.iter().map(|name| format!("`{name}`")).collect()
+    (!near.is_empty()).then(|| format!("did you mean `{}`?", near.join("` or `")))
 }
 
 #[cfg(test)]

@@ -177,7 +177,7 @@ async fn after_the_wait_one_trial_is_admitted_and_a_busy_server_uses_none() {
     pass(&guard, 1).await;
     assert_held_back(&guard).await;
     advance(Duration::from_secs(2)).await;
-    // trials that are told to come later, and one that succeeds
+    // trials that a server refuses for now, and one that succeeds
     pass(&guard, 4).await;
 }
 

@@ -11,17 +11,14 @@
 //!
 //! ```
 //! use callward_core::{Instances, ReplicaSetId, ServerId, ToolDefinition};
-//! use callward_registry::{Registry, SetOptions};
+//! use callward_registry::Registry;
 //!
 //! let registry = Registry::new();
 //! let set = ReplicaSetId::new("orders")?;
 //! let tool = ToolDefinition::from_json(r#"{"name":"get","annotations":{"readOnlyHint":true}}"#)?;
-//! let mut options = SetOptions::default();
-//! options.prefix = Some("orders".to_owned());
-//! registry.set_options(set.clone(), options);
 //! let server = ServerId::new("orders-1")?;
 //! registry.register(&set, &server, vec![tool], Instances::Shared);
-//! assert_eq!(registry.catalogue().find("orders.get").unwrap().client_name(), "orders__get");
+//! assert_eq!(registry.catalogue().find("get").unwrap().client_name(), "get");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

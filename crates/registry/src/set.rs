@@ -73,8 +73,7 @@ impl Set {
         self.tools.iter().map(|tool| size_of(tool)).sum()
     }
 
-    /// Returns configured tools that no server lists: a misspelt name would leave a tool without its
-    /// hints.
+    /// Returns configured tools that no server lists: a misspelt name has no effect.
     pub(crate) fn unlisted(&self) -> Vec<Refusal> {
         let Some((server, _)) = self.servers.first() else {
             return Vec::new();

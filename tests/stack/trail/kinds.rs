@@ -94,7 +94,7 @@ fn rows() -> Vec<Row> {
         Row {
             builder: breaker(),
             service: fault(1),
-            steps: "cache:invalidated route#1:chosen@a breaker#1:refused@a route#1:nobody \
+            steps: "cache:invalidated route#1:chosen@a breaker#1:refused@a route#1:no_server \
                     attempt#1:failed@a retry#1:stop@a answer:failed",
             stage: Stage::Breaker,
             why: "the tool there: its breaker is open",

@@ -44,8 +44,8 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     stats: AuditStats,
-    /// When each unwritten record was queued, the oldest first. A record is written once the system
-    /// has it: from then on it outlives the process. Each holds a permit, which bounds their number.
+    /// When each unwritten record was queued, the oldest first. A record is written once the
+    /// system has it: it then outlives the process. Each holds a permit, which bounds their number.
     unwritten: VecDeque<Instant>,
     /// Suppressed refusals that the log does not state yet.
     unstated: u64,
@@ -123,7 +123,7 @@ impl AuditLog {
         std::thread::Builder::new()
             .name("audit".into())
             .spawn(move || {
-                // dropped after the files: who waits for it may open the log at once
+                // dropped after the files: another process may then open the log at once
                 let _writes = writes;
                 writer.run(&messages);
             })?;
@@ -262,7 +262,7 @@ const MAX_RECORDS: usize = 1000;
 const MAX_AGE: Duration = Duration::from_millis(250);
 
 impl State {
-    /// Returns `true` if so many records are unwritten, or one for so long, that an answer waits.
+    /// Returns `true` if an answer waits: too many records are unwritten, or one for too long.
     fn bound_is_reached(&self, config: &AuditConfig) -> bool {
         let longest = match (config.fsync, config.on_full) {
             // every answer waits

@@ -186,7 +186,7 @@ async fn answers_wait_while_a_record_stays_unwritten() {
     }
 }
 
-/// A log of one file whose disk can fail. An answer waits until its record is written, or cannot be.
+/// A log of one file whose disk can fail. An answer waits for its record.
 fn failing(on_failure: OnFailure) -> (tempfile::TempDir, AuditLog, Arc<AtomicBool>) {
     let folder = tempfile::tempdir().unwrap();
     let mut config = AuditConfig::new(folder.path().join("a.jsonl"));

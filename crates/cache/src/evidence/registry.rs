@@ -31,7 +31,7 @@ pub(crate) struct Subject {
 #[derive(Debug)]
 pub(crate) struct Evidences {
     pub(super) common: Arc<Common>,
-    /// The secret for the hashes of keys and partitions, so that they mean the same after a restart.
+    /// The secret for the hashes of keys and partitions, which are the same after a restart.
     pub(crate) secret: (u64, u64),
     tools: Mutex<Tools>,
     /// `None` if it is in memory only.

@@ -72,7 +72,7 @@ impl Decision {
     pub fn of_route(route: &Arc<RouteDecision>) -> Self {
         let verdict = match route.chosen {
             Some(_) => Verdict::Chosen,
-            None => Verdict::Nobody,
+            None => Verdict::NoServer,
         };
         Self {
             attempt: Some(route.attempt),

@@ -100,7 +100,7 @@ words! {
         /// A server was chosen.
         Chosen = "chosen",
         /// No server may have it.
-        Nobody = "nobody",
+        NoServer = "no_server",
         /// Let through.
         Pass = "pass",
         /// Admitted as a probe of a half-open breaker.
@@ -139,7 +139,7 @@ impl Stage {
             Self::Retry => &[V::Safe, V::OnlyUnsent, V::Never, V::Retry, V::Stop],
             Self::Hedge => &[V::IfSlow, V::Never, V::Sent, V::Won, V::Skip],
             Self::Limit => &[V::AtMost, V::Waited, V::Refused],
-            Self::Route => &[V::Chosen, V::Nobody],
+            Self::Route => &[V::Chosen, V::NoServer],
             Self::Breaker => &[V::Pass, V::Probe, V::Refused],
             Self::Timeout => &[V::AtMost, V::Extended, V::Ended, V::Refused],
             Self::Attempt => &[V::Answered, V::Failed, V::Cancelled],

@@ -1,7 +1,7 @@
 //! The requests of the command line to a running gateway, over HTTP on the admin listener.
 //!
-//! What a function of the stack returns is the JSON of its route, of `--json`, and of the table that
-//! a command shows. To add one: a function in `status`, its route, and a command.
+//! What a function of the stack returns is the JSON of its route, of `--json`, and of the table
+//! that a command shows. To add one: a function in `status`, its route, and a command.
 
 mod call;
 mod client;

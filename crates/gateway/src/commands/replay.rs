@@ -143,14 +143,10 @@ fn calls(file: &Path, args: &Replay) -> Outcome {
     if args.json {
         output::json(&replayed);
     } else {
-        output::heading(&format!(
-            "{}: {} calls, {} sessions",
-            named(file),
-            replayed.calls,
-            replayed.sessions
-        ));
-        if replayed.calls == 0 {
-            output::note(format_args!("note: {} has no calls", named(file)));
+        let (name, calls, sessions) = (named(file), replayed.calls, replayed.sessions);
+        output::heading(&format!("{name}: {calls} calls, {sessions} sessions"));
+        if calls == 0 {
+            output::note(format_args!("note: {name} has no calls"));
         }
         output::line(replayed.grid().to_string().trim_end());
     }

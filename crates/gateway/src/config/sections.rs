@@ -200,10 +200,8 @@ impl Audit {
         let ours = Redactor::DEFAULT_NAMES.split(' ');
         let names = ours.chain(self.redact.iter().map(String::as_str));
         let mut config = self.layer.clone();
-        config.open_world_path = self
-            .open_world_path
-            .clone()
-            .unwrap_or(paths.open_world_path);
+        let open_world = self.open_world_path.clone();
+        config.open_world_path = open_world.unwrap_or(paths.open_world_path);
         config.path = paths.path;
         config.redactor = Redactor::new(names, AuditConfig::DEFAULT_MAX_TEXT);
         config

@@ -36,7 +36,7 @@ struct Inner {
     to_writer: SyncSender<Message>,
     writer: Mutex<Option<JoinHandle<Written>>>,
     /// Has a permit for each byte that may wait.
-    room: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     started: Instant,
     next: AtomicU64,
     dropped: AtomicU64,
@@ -55,7 +55,7 @@ struct Recorded {
     /// The answer, or how far the call got without one.
     answer: Result<ToolOutput, Delivery>,
     /// Held until the line is written.
-    room: Option<OwnedSemaphorePermit>,
+    permits: Option<OwnedSemaphorePermit>,
 }
 
 /// How many calls may wait to be written.
@@ -90,7 +90,7 @@ impl Recorder {
             file: path.display().to_string(),
             to_writer,
             writer: Mutex::new(Some(writer)),
-            room: Arc::new(Semaphore::new(WAITING_BYTES as usize)),
+            permits: Arc::new(Semaphore::new(WAITING_BYTES as usize)),
             started: Instant::now(),
             next: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
@@ -125,7 +125,7 @@ impl Recorder {
             took: Duration::ZERO,
             // a client that leaves without an answer does not know the outcome
             answer: Err(Delivery::Unknown),
-            room: None,
+            permits: None,
         };
         let mut recorded = scopeguard::guard(recorded, |mut recorded| {
             recorded.took = began.elapsed();
@@ -167,9 +167,9 @@ impl Inner {
         let body = body.map_or(0, |output| output.body().len());
         let bytes = u32::try_from(recorded.call.arguments().len() + body);
         let bytes = bytes.map_or(WAITING_BYTES, |bytes| bytes.min(WAITING_BYTES));
-        recorded.room = self.room.clone().try_acquire_many_owned(bytes).ok();
-        let has_room = recorded.room.is_some();
-        if !has_room || self.to_writer.try_send(Some(Box::new(recorded))).is_err() {
+        recorded.permits = self.permits.clone().try_acquire_many_owned(bytes).ok();
+        let has_permits = recorded.permits.is_some();
+        if !has_permits || self.to_writer.try_send(Some(Box::new(recorded))).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }

@@ -115,7 +115,7 @@ impl File {
             length,
         };
         if length > 0 && !compressed {
-            // ends a last line that broke off; an empty line is no call
+            // ends a last line that broke off; an empty line is skipped
             file.append(b"\n").map_err(failed())?;
         }
         Ok(file)

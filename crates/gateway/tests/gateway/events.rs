@@ -143,7 +143,7 @@ async fn choices_and_changes_of_health_are_told_until_the_gateway_stops() {
 }
 
 #[tokio::test]
-async fn what_nobody_may_take_is_told_and_ctrl_c_ends_the_listening_alone() {
+async fn events_name_calls_without_a_server_and_ctrl_c_ends_the_command() {
     let gateway = Gateway::configured(&two("", "weight = 20")).await;
     let mut raw = Follower::of(&gateway, &["--json"]).await;
     let order = json!({"order_id": 1});

@@ -63,7 +63,7 @@ async fn a_killed_child_fails_only_its_own_calls_and_comes_back() {
 }
 
 #[tokio::test]
-async fn a_write_cut_off_by_a_crash_says_that_nobody_knows_and_runs_once() {
+async fn a_write_cut_off_by_a_crash_has_an_unknown_outcome_and_runs_once() {
     // the report as a write: what is sent and lost is then not repeated
     let config = format!(
         "{}[servers.doomed.tools.sales_report]\n\

@@ -212,12 +212,16 @@ async fn what_is_explained_is_what_the_result_tells_and_what_the_span_tells() {
 }
 
 #[tokio::test]
-async fn errors_tell_it_too_and_nobody_is_told_who_did_not_ask() {
+async fn an_error_has_the_trail_only_if_the_client_asks() {
     let server = Script::counting(&json!([tool("drop_table", false)])).server("db");
     let gateway = Gateway::configured(&format!("{server}weight = 10\n")).await;
     let answer = asking(&gateway, "db__drop_table", &json!({})).await;
     let trail = &answer["error"]["data"][TRAIL];
-    for (stage, verdict) in [("route", "nobody"), ("retry", "stop"), ("confirm", "ask")] {
+    for (stage, verdict) in [
+        ("route", "no_server"),
+        ("retry", "stop"),
+        ("confirm", "ask"),
+    ] {
         assert_eq!(first(trail, stage).0, verdict, "{answer}");
     }
     let silent = gateway.mcp("db__drop_table", json!({})).await;

@@ -149,7 +149,7 @@ async fn tools_that_come_after_the_startup_timeout_are_announced() {
 }
 
 #[tokio::test]
-async fn servers_that_are_starting_keep_nobody_from_stopping() {
+async fn sigterm_ends_the_process_while_servers_start() {
     let sign = Sign::new();
     let path = sign.path();
     let slow = waits_for(&path);

@@ -215,7 +215,7 @@ async fn a_server_that_does_not_read_is_not_queued_for_without_bound() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_nobody_has_read_yet_are_told_once() {
+async fn unread_changes_of_the_tools_are_one_event() {
     let (upstream, mut peer, _script) = legacy().await;
     let mut events = upstream.events().unwrap();
     assert_eq!(events.next().await, Some(ServerEvent::Up));

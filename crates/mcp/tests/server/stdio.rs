@@ -135,7 +135,7 @@ async fn a_conversation_is_one_session_and_the_next_is_another() {
 }
 
 #[tokio::test]
-async fn a_slow_call_holds_nobody_up_and_can_be_cancelled() {
+async fn a_slow_call_delays_no_other_and_can_be_cancelled() {
     let mut pipe = Pipe::open();
     pipe.hold("1").await;
     assert_eq!(pipe.ask(&call("2", "echo", "")).await["id"], 2);

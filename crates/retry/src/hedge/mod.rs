@@ -19,9 +19,7 @@
 //! use tower::ServiceBuilder;
 //!
 //! let retry = RetryLayer::default();
-//! let mut config = HedgeConfig::default();
-//! config.percentile = 90;
-//! let hedge = retry.hedge(config)?;
+//! let hedge = retry.hedge(HedgeConfig::default())?;
 //! let service = ServiceBuilder::new().layer(retry).layer(hedge).service(MockService::counting());
 //! # Ok::<_, callward_core::InvalidConfig>(())
 //! ```

@@ -13,7 +13,7 @@ use clap::Parser;
 struct Args {
     #[arg(long)]
     json: bool,
-    /// A recorded call a line, `{"fn", "input", "output"}`. Default: the recording that is beside the
+    /// A recorded call a line, `{"fn", "input", "output"}`. Default: the recording beside the
     /// checkout, or the cases of this crate where there is none
     file: Option<PathBuf>,
 }

@@ -46,7 +46,7 @@ const TOOLS: [&str; 5] = [
 ];
 
 /// The calls of one tool on one side, counted. Executions are by the servers' own count; `repeated`
-/// are those beyond the first of a call, and `duplicates` these of calls that are not safe to retry.
+/// are those beyond the first of a call, and `duplicates` these of calls that are unsafe to retry.
 type Side = BTreeMap<&'static str, u64>;
 
 /// The side of all tools together.

@@ -7,12 +7,16 @@ use std::time::Duration;
 
 use callward::StackBuilder;
 use callward::core::infer::Lexicon;
-use callward::core::{BaggageFilter, Lifetime, RuleSet};
+use callward::core::{BaggageFilter, InvalidConfig, Lifetime, RuleSet};
 use callward::telemetry::export::OtlpConfig;
 use callward_mcp::server::{HostPattern, OriginPattern};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
 
 use super::error::{Fault, Source, dotted};
 use super::{AdminAddress, Config, exposed};
+use crate::view::with_values;
 
 /// The longest that anything may wait or run: no client waits a day.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -95,24 +99,17 @@ impl Faults<'_, '_> {
         }
     }
 
-    /// Reports what the layers find wrong, unless the key has a fault.
-    fn layers(&mut self, config: &Config) {
-        let (limits, breaker, audit) = (&config.limits, &config.breaker, &config.audit);
-        let router = &config.router;
-        let log = audit.path.clone().unwrap_or_else(|| "audit.jsonl".into());
-        for (section, checked) in [
-            ("loop_guard", config.loop_guard.config.validate()),
-            ("hedge", config.hedge.config.validate()),
-            ("retry", config.retry.validate()),
-            ("breaker", breaker.layer.validate()),
-            ("breaker.server", breaker.server.layer().validate()),
-            ("limits", limits.rate.validate()),
-            ("limits", limits.progress_cap.validate()),
-            ("router.affinity", router.layer.affinity.validate()),
-            ("router.ping", router.ping.config.validate()),
-            ("audit", audit.layer(log).validate()),
-        ] {
-            let Err(fault) = checked else { continue };
+    /// Reports what a layer finds wrong, unless its key has a fault. The key of a fault gets its
+    /// default and the layer is asked again, so that one fault hides no other.
+    fn layer<T: Serialize + DeserializeOwned + Default>(
+        &mut self,
+        section: &str,
+        config: &T,
+        validate: fn(&T) -> Result<(), InvalidConfig>,
+    ) {
+        let (mut ours, defaults) = (with_values(json!(config)), json!(T::default()));
+        let mut checked = validate(config);
+        while let Err(fault) = checked {
             let key = match fault.field {
                 "backoff.ceiling" => "max_pause",
                 "budget_percent" => "budget",
@@ -120,10 +117,38 @@ impl Faults<'_, '_> {
                 "cap" => "progress_cap",
                 key => key,
             };
-            let key = dotted(section, key);
-            let is_known = self.found.iter().any(|fault| fault.key == key);
-            self.expect(is_known, &key, fault.reason);
+            let path = dotted(section, key);
+            let is_known = self.found.iter().any(|fault| fault.key == path);
+            self.expect(is_known, &path, fault.reason);
+            match (ours.get_mut(key), defaults.get(key)) {
+                (Some(ours), Some(default)) if ours != default => *ours = default.clone(),
+                _ => return,
+            }
+            let next = T::deserialize(with_values(ours.clone()));
+            checked = next.map_or(Ok(()), |next| validate(&next));
         }
+    }
+
+    fn layers(&mut self, config: &Config) {
+        self.layer("loop_guard", &config.loop_guard.config, |it| it.validate());
+        self.layer("hedge", &config.hedge.config, |it| it.validate());
+        self.layer("retry", &config.retry, |it| it.validate());
+        self.layer("breaker", &config.breaker, |it| it.layer.validate());
+        self.layer("breaker.server", &config.breaker.server, |it| {
+            it.layer().validate()
+        });
+        self.layer("limits", &config.limits, |it| it.rate.validate());
+        self.layer("limits", &config.limits, |it| it.progress_cap.validate());
+        self.layer("router.affinity", &config.router.layer.affinity, |it| {
+            it.validate()
+        });
+        self.layer("router.ping", &config.router.ping.config, |it| {
+            it.validate()
+        });
+        self.layer("audit", &config.audit, |it| {
+            let log = it.path.clone().unwrap_or_else(|| "audit.jsonl".into());
+            it.layer(log).validate()
+        });
     }
 
     fn settings(&mut self, config: &mut Config) {

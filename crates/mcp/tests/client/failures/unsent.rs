@@ -27,7 +27,7 @@ fn at(url: &str, connect_timeout: Duration) -> Upstream {
 }
 
 #[tokio::test]
-async fn nobody_is_there() {
+async fn a_refused_connection_is_an_unsent_call() {
     let error = first_call(&at("http://no-such-host.invalid/mcp", CONNECT)).await;
     assert_documented("the host has no address", &error);
 
