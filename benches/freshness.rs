@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use callward::cache::{BucketStatus, EvidenceStatus};
-use callward_replay::report::{Cell, Grid, Mark, percent, share};
+use callward_replay::report::{Grid, percent, share};
 use callward_replay::trace::Calls;
 use clap::Parser;
 
@@ -106,19 +106,15 @@ fn grid(rows: &[(&str, Figures)]) -> Grid {
         "oldest",
     ]);
     for (name, figures) in rows {
-        let mark = match figures.stale {
-            0 => Mark::Good,
-            _ => Mark::Bad,
-        };
         grid.rows.push(vec![
-            Cell::plain(name),
-            Cell::plain(figures.calls),
-            Cell::plain(figures.executions),
-            Cell::plain(figures.hits),
-            Cell::plain(percent(share(figures.hits, figures.calls))),
-            Cell::marked(figures.stale, mark),
-            Cell::plain(percent(share(figures.stale, figures.hits))),
-            Cell::plain(format_args!("{:.1} s", figures.oldest.as_secs_f64())),
+            name.to_string(),
+            figures.calls.to_string(),
+            figures.executions.to_string(),
+            figures.hits.to_string(),
+            percent(share(figures.hits, figures.calls)),
+            figures.stale.to_string(),
+            percent(share(figures.stale, figures.hits)),
+            format!("{:.1} s", figures.oldest.as_secs_f64()),
         ]);
     }
     grid
@@ -148,15 +144,15 @@ fn evidence_grid(tools: &[(String, EvidenceStatus)]) -> Grid {
     tools.sort_by_key(|tool| std::cmp::Reverse(repeats(&tool.1)));
     for (name, status) in tools.into_iter().take(TOOLS) {
         let buckets = &status.buckets;
-        let mut cells = vec![Cell::plain(name)];
+        let mut cells = vec![name.to_string()];
         cells.extend(buckets.iter().map(|bucket| {
-            Cell::plain(format_args!(
+            format!(
                 "{:.0} ({} of {})",
                 bucket.equal_weight, bucket.different, bucket.repeats
-            ))
+            )
         }));
         let needed = status.needed.unwrap_or(f64::INFINITY);
-        cells.push(Cell::plain(format_args!("{needed:.0}")));
+        cells.push(format!("{needed:.0}"));
         let observed = buckets.iter().filter(|bucket| bucket.repeats > 0);
         // the lifetime if buckets without observations did not count
         let without_empty = observed.take_while(|bucket| bucket.passes).last();
@@ -164,7 +160,7 @@ fn evidence_grid(tools: &[(String, EvidenceStatus)]) -> Grid {
         let alone = buckets.iter().rfind(|bucket| bucket.passes);
         let edge = |bucket: Option<&BucketStatus>| bucket.map_or(0, |bucket| bucket.up_to_s.into());
         for seconds in [status.allowed.as_secs(), edge(without_empty), edge(alone)] {
-            cells.push(Cell::plain(format_args!("{seconds} s")));
+            cells.push(format!("{seconds} s"));
         }
         grid.rows.push(cells);
     }

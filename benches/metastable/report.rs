@@ -1,6 +1,6 @@
 //! The figures as a table for each outage.
 
-use callward_replay::report::{Cell, Grid, percent};
+use callward_replay::report::{Grid, percent};
 
 use crate::figures::Figures;
 use crate::world::Outage;
@@ -41,19 +41,19 @@ fn table(found: &[Figures], outage: Outage) -> String {
             format!("{now:.0} ms ({:+.1} %)", (now / before - 1.0) * 100.0)
         };
         grid.rows.push(vec![
-            Cell::plain(figures.policy),
-            Cell::plain(percent(figures.answered_during)),
-            Cell::plain(percent(figures.answered_at_last)),
-            Cell::plain(format!("{:.2}", figures.amplification)),
-            Cell::plain(format!("{:.2}", figures.amplification_after)),
-            Cell::plain(format!("{:.2}", figures.amplification_worst)),
-            Cell::plain(match figures.recovered_after_secs {
+            figures.policy.to_string(),
+            percent(figures.answered_during),
+            percent(figures.answered_at_last),
+            format!("{:.2}", figures.amplification),
+            format!("{:.2}", figures.amplification_after),
+            format!("{:.2}", figures.amplification_worst),
+            match figures.recovered_after_secs {
                 Some(secs) => format!("{secs:.0} s"),
                 None => "never".to_owned(),
-            }),
-            Cell::plain(p99(|figures| figures.neighbours_p99_ms)),
-            Cell::plain(p99(|figures| figures.others_p99_ms)),
-            Cell::plain(percent(figures.others_failed)),
+            },
+            p99(|figures| figures.neighbours_p99_ms),
+            p99(|figures| figures.others_p99_ms),
+            percent(figures.others_failed),
         ]);
     }
     format!("{}\n{grid}", outage.name())

@@ -1,6 +1,6 @@
 //! What a call costs in instructions, counted under `valgrind`: the same on a busy machine.
 
-use callward_replay::report::{Cell, Grid};
+use callward_replay::report::Grid;
 
 use crate::processes;
 use crate::rows::{self, Part};
@@ -28,7 +28,7 @@ pub(crate) fn table(part: &str) -> Result<(), String> {
         }
         let (few, more) = (count(&row.name, COUNTED)?, count(&row.name, 2 * COUNTED)?);
         let cells = [row.name, (more.saturating_sub(few) / COUNTED).to_string()];
-        grid.rows.push(cells.map(Cell::plain).to_vec());
+        grid.rows.push(cells.to_vec());
     }
     println!("{grid}");
     Ok(())

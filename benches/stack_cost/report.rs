@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use callward_replay::report::{Cell, Grid, Mark};
+use callward_replay::report::Grid;
 use serde_json::json;
 
 use crate::rows::{DISTINCT, Part, Row, SIZES, TOOLS};
@@ -90,20 +90,20 @@ fn whole(rows: &[Row]) -> Grid {
         };
         let two = row.subject.median(2).map(|(nanos, _)| nanos);
         grid.rows.push(vec![
-            Cell::plain(&row.name),
+            row.name.to_string(),
             number(Some(nanos)),
             number(Some(spread)),
             match row.part {
                 Part::Cached(_) => goal(times, GOAL_CACHED, 2),
-                _ => Cell::plain(times.map_or_else(String::new, |times| format!("{times:.2}"))),
+                _ => times.map_or_else(String::new, |times| format!("{times:.2}")),
             },
             match row.part {
                 Part::Watched => number(over),
                 _ => goal(over, GOAL_UNCACHED, 0),
             },
             number(two),
-            Cell::plain(format!("{:.2}", row.subject.allocations)),
-            Cell::plain(format!("{:.0}", row.subject.bytes)),
+            format!("{:.2}", row.subject.allocations),
+            format!("{:.0}", row.subject.bytes),
         ]);
     }
     grid
@@ -127,10 +127,10 @@ fn shares(rows: &[Row], part: Part, last: &str, title: &'static str) -> Option<G
         let own = nanos - before;
         before = nanos;
         grid.rows.push(vec![
-            Cell::plain(name),
+            name.to_string(),
             number(Some(nanos)),
             number(Some(own)),
-            Cell::plain(format!("{:.0} %", 100.0 * own / whole)),
+            format!("{:.0} %", 100.0 * own / whole),
         ]);
     }
     Some(grid)
@@ -228,15 +228,15 @@ const fn kept(is_kept: bool) -> &'static str {
     if is_kept { "kept" } else { "not kept" }
 }
 
-fn number(figure: Option<f64>) -> Cell {
-    Cell::plain(figure.map_or_else(String::new, |figure| format!("{figure:.0}")))
+fn number(figure: Option<f64>) -> String {
+    figure.map_or_else(String::new, |figure| format!("{figure:.0}"))
 }
 
-fn goal(figure: Option<f64>, most: f64, digits: usize) -> Cell {
+fn goal(figure: Option<f64>, most: f64, digits: usize) -> String {
     match figure {
-        Some(figure) if figure <= most => Cell::marked(format!("{figure:.digits$}"), Mark::Good),
-        Some(figure) => Cell::marked(format!("{figure:.digits$} !"), Mark::Doubtful),
-        None => Cell::plain(""),
+        Some(figure) if figure <= most => format!("{figure:.digits$}"),
+        Some(figure) => format!("{figure:.digits$} !"),
+        None => String::new(),
     }
 }
 

@@ -8,7 +8,7 @@ use std::thread;
 use serde::Serialize;
 
 use crate::ours::Charge;
-use crate::report::{Cell, Grid, Mark, points, share};
+use crate::report::{Grid, points, share};
 use crate::{Capacity, KeyTrace, Policy, ReplayError};
 
 /// The result of one policy at one capacity.
@@ -175,30 +175,18 @@ impl Comparison {
         headings.extend(gaps.iter().map(|(_, heading)| *heading));
         let mut grid = Grid::new(&headings);
         for capacity in self.capacities() {
-            let mut row = vec![Cell::plain(capacity)];
+            let mut row = vec![capacity.to_string()];
             row.extend(policies.iter().map(|policy| {
                 let rate = self.find(*policy, capacity).map(|found| found.hit_rate);
-                Cell::plain(rate.map_or_else(String::new, |rate| format!("{:.2}", rate * 100.0)))
+                rate.map_or_else(String::new, |rate| format!("{:.2}", rate * 100.0))
             }));
             row.extend(gaps.iter().map(|(policy, _)| {
-                self.difference(*policy, capacity).map_or_else(
-                    || Cell::plain(""),
-                    |difference| Cell::marked(points(difference), mark(*policy, difference)),
-                )
+                self.difference(*policy, capacity)
+                    .map_or_else(String::new, points)
             }));
             grid.rows.push(row);
         }
         grid
-    }
-}
-
-/// Only the optimum may be above ours.
-fn mark(other: Policy, difference: f64) -> Mark {
-    match other {
-        Policy::Belady => Mark::Plain,
-        _ if difference < -0.01 => Mark::Bad,
-        _ if difference < 0.0 => Mark::Doubtful,
-        _ => Mark::Good,
     }
 }
 
@@ -265,8 +253,6 @@ capacity  lru    callward  belady  to lru  to belady
 3         80.00  77.00     90.00   -3.00   -13.00
 "
         );
-        let marks: Vec<_> = grid.rows.iter().map(|row| row[4].mark).collect();
-        assert_eq!(marks, [Mark::Good, Mark::Bad]);
     }
 
     #[test]

@@ -2,40 +2,14 @@
 
 use std::fmt;
 
-/// A table. [`Display`](fmt::Display) writes aligned plain text; a terminal may colour each cell by
-/// its [`Mark`].
+/// A table. [`Display`](fmt::Display) writes aligned plain text.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Grid {
     /// The headings.
     pub headings: Vec<&'static str>,
     /// The rows. Cells beyond the headings are not shown.
-    pub rows: Vec<Vec<Cell>>,
-}
-
-/// One cell.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Cell {
-    /// The text.
-    pub text: String,
-    /// How good the figure is.
-    pub mark: Mark,
-}
-
-/// How good the figure of a cell is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum Mark {
-    /// Neutral.
-    #[default]
-    Plain,
-    /// As expected.
-    Good,
-    /// Worth a look.
-    Doubtful,
-    /// Wrong.
-    Bad,
+    pub rows: Vec<Vec<String>>,
 }
 
 impl Grid {
@@ -49,30 +23,13 @@ impl Grid {
     }
 }
 
-impl Cell {
-    /// Creates a cell with [`Mark::Plain`].
-    #[must_use]
-    pub fn plain(text: impl fmt::Display) -> Self {
-        Self::marked(text, Mark::Plain)
-    }
-
-    /// Creates a cell with a mark.
-    #[must_use]
-    pub fn marked(text: impl fmt::Display, mark: Mark) -> Self {
-        Self {
-            text: text.to_string(),
-            mark,
-        }
-    }
-}
-
 impl fmt::Display for Grid {
     /// Columns are aligned, two spaces apart; no line ends in a space.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let heads = || self.headings.iter().copied();
         let width = |column: usize, heading: &str| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
-            let widths = cells.map(|cell| cell.text.chars().count());
+            let widths = cells.map(|cell| cell.chars().count());
             widths.chain([heading.chars().count()]).max().unwrap_or(0)
         };
         let widths: Vec<usize> = heads()
@@ -81,7 +38,7 @@ impl fmt::Display for Grid {
             .collect();
         writeln!(f, "{}", line(heads(), &widths))?;
         for row in &self.rows {
-            let texts = row.iter().map(|cell| cell.text.as_str());
+            let texts = row.iter().map(String::as_str);
             writeln!(f, "{}", line(texts, &widths))?;
         }
         Ok(())

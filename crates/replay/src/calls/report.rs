@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::Figures;
-use crate::report::{Cell, Grid, Mark, percent};
+use crate::report::{Grid, percent};
 
 /// The result of a replay of calls.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -42,40 +42,30 @@ impl Replayed {
         ]);
         for figures in &self.policies {
             grid.rows.push(vec![
-                Cell::plain(figures.policy),
-                Cell::plain(figures.hits),
-                Cell::plain(percent(figures.hit_rate)),
-                Cell::plain(percent(figures.read_hit_rate)),
-                Cell::plain(figures.joined),
+                figures.policy.to_string(),
+                figures.hits.to_string(),
+                percent(figures.hit_rate),
+                percent(figures.read_hit_rate),
+                figures.joined.to_string(),
                 stale(figures),
-                wrong(figures.writes_swallowed),
-                Cell::plain(span(figures.saved_ms)),
-                Cell::plain(bytesize::ByteSize(figures.bytes)),
+                figures.writes_swallowed.to_string(),
+                span(figures.saved_ms),
+                bytesize::ByteSize(figures.bytes).to_string(),
             ]);
         }
         grid
     }
 }
 
-fn stale(figures: &Figures) -> Cell {
+fn stale(figures: &Figures) -> String {
     match (figures.stale, figures.not_compared) {
-        (None, _) => Cell::marked("unknown", Mark::Doubtful),
-        (Some(stale), 0) => wrong(stale),
+        (None, _) => "unknown".to_owned(),
+        (Some(stale), 0) => stale.to_string(),
         (Some(stale), unknown) => {
-            let cell = wrong(stale);
-            Cell::marked(
-                format_args!(
-                    "{stale} of {} known",
-                    figures.hits + figures.joined - unknown
-                ),
-                cell.mark,
-            )
+            let known = figures.hits + figures.joined - unknown;
+            format!("{stale} of {known} known")
         }
     }
-}
-
-fn wrong(count: u64) -> Cell {
-    Cell::marked(count, if count == 0 { Mark::Good } else { Mark::Bad })
 }
 
 /// Formats a time.
