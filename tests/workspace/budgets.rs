@@ -8,22 +8,22 @@ use crate::sources::{root, sources};
 
 /// The most lines of code, without comments, blank lines and tests. A budget falls with its crate.
 const BUDGETS: [(&str, usize); 16] = [
-    ("audit", 1662),
-    ("breaker", 1365),
-    ("cache", 4213),
-    ("chaos", 730),
-    ("core", 9333),
-    ("facade", 3062),
-    ("gateway", 10134),
-    ("limit", 1320),
-    ("loopguard", 410),
-    ("mcp", 9509),
-    ("registry", 960),
-    ("replay", 2411),
-    ("retry", 1590),
-    ("router", 2600),
-    ("telemetry", 2097),
-    ("testkit", 2569),
+    ("audit", 1486),
+    ("breaker", 1250),
+    ("cache", 4045),
+    ("chaos", 727),
+    ("core", 9024),
+    ("facade", 2973),
+    ("gateway", 8798),
+    ("limit", 1265),
+    ("loopguard", 389),
+    ("mcp", 9397),
+    ("registry", 921),
+    ("replay", 2264),
+    ("retry", 1532),
+    ("router", 2435),
+    ("telemetry", 2062),
+    ("testkit", 2436),
 ];
 /// The most lines of tests.
 const TESTS: usize = 53_560;
