@@ -98,18 +98,12 @@ mod tests {
     #[test]
     fn validate_names_the_invalid_setting() {
         let cases: [(fn(&mut RetryConfig), _); 6] = [
-            (|config| config.max_attempts = 0, "max_attempts"),
-            (
-                |config| config.backoff.ceiling = Duration::ZERO,
-                "backoff.ceiling",
-            ),
-            (|config| config.budget_percent = 1001, "budget_percent"),
-            (|config| config.budget_capacity = 0, "budget_capacity"),
-            (
-                |config| config.budget_capacity = 1_000_001,
-                "budget_capacity",
-            ),
-            (|config| config.budget_reserve = 101, "budget_reserve"),
+            (|of| of.max_attempts = 0, "max_attempts"),
+            (|of| of.backoff.ceiling = Duration::ZERO, "backoff.ceiling"),
+            (|of| of.budget_percent = 1001, "budget_percent"),
+            (|of| of.budget_capacity = 0, "budget_capacity"),
+            (|of| of.budget_capacity = 1_000_001, "budget_capacity"),
+            (|of| of.budget_reserve = 101, "budget_reserve"),
         ];
         for (change, field) in cases {
             let mut config = RetryConfig::default();

@@ -63,28 +63,6 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    #[test]
-    fn each_attempt_but_the_last_gets_a_share_that_is_enough() {
-        for (name, left, attempts, pause, usual, share) in [
-            ("a half", 10_000, 3, 100, None, Some(4_950)),
-            ("even", 10_000, 3, 100, Some(500), Some(3_300)),
-            ("twice", 10_000, 3, 100, Some(2_000), Some(4_000)),
-            ("the last", 10_000, 1, 100, None, None),
-            ("too slow for a retry", 10_000, 3, 100, Some(2_600), None),
-            ("too little is left", 299, 3, 100, None, None),
-            ("the pause is too long", 10_000, 3, 10_001, None, None),
-        ] {
-            let outlook = Outlook {
-                left: ms(left),
-                attempts,
-                pause: ms(pause),
-                usual: usual.map(ms),
-                least: ms(100),
-            };
-            assert_eq!(outlook.share(), share.map(ms), "{name}");
-        }
-    }
-
     proptest! {
         /// Attempts that all use up their shares, and pauses as long as they can be.
         #[test]

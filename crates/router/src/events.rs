@@ -181,40 +181,33 @@ mod tests {
     fn each_event_is_an_object_with_its_name_as_type() {
         let call = call(&tool("read").set("orders").build(), json!({}));
         let decision = Arc::new(RouteDecision::new(&call, "round_robin"));
-        let server = ServerId::new("a").unwrap();
+        let failed = RouteEvent::RouteFailed {
+            decision: decision.clone(),
+            error: ErrorKind::NoEligibleServer,
+        };
+        let health = RouteEvent::HealthUpdate {
+            set: decision.set.clone(),
+            server: ServerId::new("a").unwrap(),
+            tool: None,
+            from: "closed",
+            to: "open",
+            reason: "down".into(),
+        };
+        let missed = RouteEvent::Missed { events: 3 };
         for (event, expected) in [
             (
-                RouteEvent::RouteDecision(decision.clone()),
-                json!({"type": "routeDecision", "tool": "read", "set": "orders"}),
+                RouteEvent::RouteDecision(decision),
+                r#""type":"routeDecision","set":"orders","tool":"read""#,
             ),
+            (failed, r#""type":"routeFailed""#),
             (
-                RouteEvent::RouteFailed {
-                    decision: decision.clone(),
-                    error: ErrorKind::NoEligibleServer,
-                },
-                json!({"type": "routeFailed", "set": "orders", "error": "no_eligible_server"}),
+                health,
+                r#""type":"healthUpdate","set":"orders","server":"a","from":"closed","to":"open","reason":"down""#,
             ),
-            (
-                RouteEvent::HealthUpdate {
-                    set: decision.set.clone(),
-                    server,
-                    tool: None,
-                    from: "closed",
-                    to: "open",
-                    reason: "down".into(),
-                },
-                json!({"type": "healthUpdate", "from": "closed", "to": "open", "reason": "down"}),
-            ),
-            (
-                RouteEvent::Missed { events: 3 },
-                json!({"type": "missed", "events": 3}),
-            ),
+            (missed, r#""type":"missed","events":3"#),
         ] {
-            let written = serde_json::to_value(&event).unwrap();
-            for (member, value) in expected.as_object().unwrap() {
-                assert_eq!(written.get(member), Some(value), "{written}");
-            }
-            assert!(written.get("tool").is_none_or(|tool| !tool.is_null()));
+            let written = serde_json::to_string(&event).unwrap();
+            assert!(written.starts_with(&format!("{{{expected}")), "{written}");
         }
     }
 }

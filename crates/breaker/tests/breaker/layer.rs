@@ -96,23 +96,6 @@ async fn the_breaker_of_a_server_judges_the_way_and_that_of_a_tool_the_answer() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_loses_its_connections_takes_no_other_tool_with_it() {
-    let set = BreakerSet::default();
-    let lost = |delivery| {
-        let lost = fault(ErrorKind::ConnectionLost, delivery);
-        let service = MockService::new(move |_, _| std::future::ready(lost.clone()));
-        BreakerLayer::of_server(set.clone(), server("a")).layer(service)
-    };
-    let circuit = set.circuit(&server("a"), Subject::Server);
-    for (delivery, times, opens) in [(Delivery::Unknown, 20, false), (Delivery::NotSent, 5, true)] {
-        for _ in 0..times {
-            let _lost = lost(delivery).oneshot(of("sick")).await;
-        }
-        assert_eq!(circuit.state() == BreakerState::Open, opens, "{delivery}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn what_a_tools_breaker_refuses_does_not_probe_the_server() {
     let scene = Scene::new();
     *scene.answer.lock() = down();

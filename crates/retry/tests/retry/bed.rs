@@ -19,11 +19,13 @@ use tower_layer::Layer;
 
 pub(crate) type Output = Result<ToolOutput, ToolError>;
 
-/// Reads a result: `ok`, or a kind with its delivery (`-` not sent, `?` unknown, `!` answered), the
+/// Reads a result: `ok`, `failed` as the tool reports it, or a kind with its delivery (`-` not sent, `?` unknown, `!` answered), the
 /// server after `:` and the milliseconds of a `Retry-After` after `@`.
 pub(crate) fn result(word: &str) -> Output {
-    if word == "ok" {
-        return Ok(ToolOutput::text("done"));
+    match word {
+        "ok" => return Ok(ToolOutput::text("done")),
+        "failed" => return Ok(ToolOutput::error_text("no such order")),
+        _ => {}
     }
     let (word, stated) = word.split_once('@').unwrap_or((word, ""));
     let (word, server) = word.split_once(':').unwrap_or((word, ""));

@@ -128,17 +128,13 @@ impl Key<'_> {
 mod tests {
     use std::sync::Arc;
 
-    use callward_core::{Caller, Principal, SessionId};
+    use callward_core::{Caller, Principal};
     use callward_testkit::tool;
 
     use super::*;
 
-    fn call(who: &str, session: Option<&str>, arguments: &str) -> ToolCall {
-        let caller = Caller::new(Principal::new(who));
-        let caller = match session {
-            Some(session) => caller.with_session(SessionId::new(session)),
-            None => caller,
-        };
+    fn call(arguments: &str) -> ToolCall {
+        let caller = Caller::new(Principal::new("ada"));
         ToolCall::new(tool("t").build(), arguments.to_owned()).with_caller(Arc::new(caller))
     }
 
@@ -147,35 +143,6 @@ mod tests {
             by: by.parse().unwrap(),
             ..AffinityConfig::default()
         })
-    }
-
-    #[test]
-    fn a_session_is_one_of_its_principal_and_a_user_one_over_all_sessions() {
-        let (ada, other) = (call("ada", Some("1"), "{}"), call("ada", Some("2"), "{}"));
-        let again = call("ada", Some("1"), r#"{"other":"arguments"}"#);
-        let (eve, ad) = (call("eve", Some("1"), "{}"), call("ad", Some("a1"), "{}"));
-        let (none, eves) = (call("ada", None, "{}"), call("eve", None, "{}"));
-        let (session, user) = (keys("session"), keys("user"));
-        let either = Keys::new(&AffinityConfig {
-            without_session: WithoutSession::ByPrincipal,
-            ..AffinityConfig::default()
-        });
-        for (name, keys, one, two, same) in [
-            ("arguments do not count", &session, &ada, &again, true),
-            ("another session", &session, &ada, &other, false),
-            ("another principal", &session, &ada, &eve, false),
-            ("names that join alike", &session, &ada, &ad, false),
-            ("a user's sessions", &user, &ada, &none, true),
-            ("another user", &user, &none, &eves, false),
-            ("sessionless principals", &either, &none, &eves, false),
-            ("a session and a principal", &either, &ada, &none, false),
-        ] {
-            let digest = |call| keys.of(call).unwrap().digest();
-            assert_eq!(digest(one) == digest(two), same, "{name}");
-        }
-        assert!(session.of(&none).is_none());
-        assert_eq!(either.of(&none).unwrap().kind(), "user");
-        assert_eq!(either.of(&ada).unwrap().kind(), "session");
     }
 
     #[test]
@@ -194,21 +161,15 @@ mod tests {
             "[]",
             "not JSON",
         ] {
-            assert!(
-                keys.of(&call("ada", None, arguments)).is_none(),
-                "{arguments}"
-            );
+            assert!(keys.of(&call(arguments)).is_none(), "{arguments}");
         }
-        let key = |arguments| {
-            keys.of(&call("ada", None, arguments))
-                .map(|key| key.digest())
-        };
-        assert!(key(r#"{"account":{"id":7},"q":1}"#).is_some());
+        let call = call(r#"{"account":{"id":7},"q":1}"#);
+        assert!(keys.of(&call).is_some());
     }
 
     #[test]
     fn a_digest_of_one_process_means_nothing_to_another() {
-        let one = call("ada", None, "{}");
+        let one = call("{}");
         let digest = || {
             let keys = keys("user");
             keys.event_digest(&keys.of(&one).unwrap()).to_string()
@@ -219,24 +180,15 @@ mod tests {
 
     #[test]
     fn the_digests_are_those_of_every_release() {
-        let digests = [
-            Key::Session {
-                principal: "ada",
-                session: "1",
-            },
-            Key::User("ada"),
-            Key::Argument(argument::digest("7").unwrap()),
-            Key::Argument(argument::digest(r#""a""#).unwrap()),
-        ]
-        .map(|key| key.digest());
-        assert_eq!(
-            digests,
-            [
-                0x9ea6_faad_5352_5d20,
-                0x5d66_6064_b04f_1718,
-                0x1970_83e9_7d22_bee2,
-                0x378e_e426_44d3_5974
-            ]
-        );
+        let (principal, session) = ("ada", "1");
+        let argument = |text| Key::Argument(argument::digest(text).unwrap());
+        for (key, digest) in [
+            (Key::Session { principal, session }, 0x9ea6_faad_5352_5d20),
+            (Key::User(principal), 0x5d66_6064_b04f_1718),
+            (argument("7"), 0x1970_83e9_7d22_bee2),
+            (argument(r#""a""#), 0x378e_e426_44d3_5974),
+        ] {
+            assert_eq!(key.digest(), digest, "{key:?}");
+        }
     }
 }

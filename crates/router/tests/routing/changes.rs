@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use callward_core::{ErrorKind, ToolOutput};
+use callward_core::{ErrorKind, ToolError, ToolOutput};
 use callward_router::{Drained, ExclusionReason, StrategyName};
 use callward_testkit::MockService;
 use proptest::prelude::*;
@@ -12,22 +12,14 @@ use tower::ServiceExt;
 use crate::bed::{Bed, by, counting, delete, member, not_sent, read, server, test_set, weight};
 use crate::never_below::strategies;
 
-/// Takes a second; the first call is then refused as if there were no permit.
-fn slow_to_refuse() -> MockService {
-    MockService::new(|_, n| async move {
-        sleep(Duration::from_secs(1)).await;
-        match n {
-            1 => Err(not_sent(ErrorKind::Overloaded)),
-            _ => Ok(ToolOutput::text("done")),
+/// Calls of it take a second, and end like this.
+fn slow(end: Result<ToolOutput, ToolError>) -> MockService {
+    MockService::new(move |_, _| {
+        let end = end.clone();
+        async move {
+            sleep(Duration::from_secs(1)).await;
+            end
         }
-    })
-}
-
-/// Answers after a second.
-fn slow() -> MockService {
-    MockService::new(|_, _| async {
-        sleep(Duration::from_secs(1)).await;
-        Ok(ToolOutput::text("late"))
     })
 }
 
@@ -47,7 +39,8 @@ async fn a_fallback_goes_by_how_servers_are_when_it_is_chosen() {
         ("removed", remove, false, false),
     ] {
         for (call, is_sent) in [(delete(), gets_writes), (read(), gets_reads)] {
-            let (first, other) = (slow_to_refuse(), MockService::counting());
+            let first = slow(Err(not_sent(ErrorKind::Overloaded)));
+            let other = MockService::counting();
             let members = vec![
                 member("a", &first).with_weight(weight(100)),
                 member("b", &other).with_weight(weight(60)),
@@ -66,7 +59,7 @@ async fn a_fallback_goes_by_how_servers_are_when_it_is_chosen() {
 
 #[tokio::test(start_paused = true)]
 async fn a_drained_server_gets_no_call_and_reports_when_it_is_idle() {
-    let bed = Bed::one(member("a", &slow()));
+    let bed = Bed::one(member("a", &slow(Ok(ToolOutput::text("late")))));
     let running = tokio::spawn(bed.router.clone().oneshot(read()));
     tokio::task::yield_now().await;
     let draining = bed.pool.drain(&server("a")).unwrap();
@@ -88,7 +81,7 @@ async fn a_drained_server_gets_no_call_and_reports_when_it_is_idle() {
 
 #[tokio::test(start_paused = true)]
 async fn calls_of_a_removed_server_end_and_the_last_removes_the_set() {
-    let bed = Bed::one(member("a", &slow()));
+    let bed = Bed::one(member("a", &slow(Ok(ToolOutput::text("late")))));
     let running = tokio::spawn(bed.router.clone().oneshot(read()));
     tokio::task::yield_now().await;
     let leaving = bed.pool.remove_server(&server("a")).unwrap();

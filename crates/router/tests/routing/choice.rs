@@ -1,11 +1,9 @@
 //! Which server gets a call, and why.
 
-use crate::bed::{Bed, delete, members, not_sent, of, read, refusing, rows, server, strategy};
+use crate::bed::{Bed, delete, members, of, read, rows, server, strategy};
 use callward_core::{Delivery, ErrorKind};
-use callward_router::{ExclusionReason, StrategyName};
 use callward_testkit::{call, tool};
 use serde_json::json;
-use tower::Service;
 
 /// Turns take the heaviest first, then servers as they were added.
 const CHOICES: &str = "
@@ -20,12 +18,8 @@ const CHOICES: &str = "
     round_robin        a b+caching                   read   abab            round_robin
     round_robin        a b+caching!unreachable       put    aaa             round_robin
     round_robin        a=90 b+caching c=49+caching   clear  bbbb            preferred category
-    round_robin        a b=0                         read   aaaa            round_robin
-    weighted           a b=0                         read   aaaa            weighted
     least_connections  a b=0                         read   aaaa            least_connections
     round_robin        a!unreachable b=0             read   bb              standby
-    weighted           a!unreachable b=0             read   bb              standby
-    least_connections  a!unreachable b=0             read   bb              standby
 ";
 
 #[tokio::test(start_paused = true)]
@@ -49,22 +43,6 @@ async fn each_set_takes_its_own_turns() {
         assert_eq!(bed.route(&here).await.0, first);
         assert_eq!(bed.route(&there).await.0, second);
     }
-    // calls that choose among the same servers share their turns, whatever the tool
-    let bed = Bed::in_turn("a b");
-    for _ in 0..4 {
-        assert_eq!(bed.route_call(read()).await.0, "a");
-        assert_eq!(bed.route_call(delete()).await.0, "b");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_fewest_calls_in_flight_are_measured_by_weight() {
-    let bed = Bed::by(StrategyName::LeastConnections, "a=75 b=25");
-    let mut router = bed.router.clone();
-    // in flight from the choice on
-    let held: Vec<_> = (0..8).map(|_| router.call(read())).collect();
-    assert_eq!((bed.in_flight("a"), bed.in_flight("b")), (6, 2));
-    drop(held);
 }
 
 #[tokio::test(start_paused = true)]
@@ -123,24 +101,4 @@ async fn a_call_that_no_server_may_take_fails_with_the_reason_of_each() {
         let started: usize = ids.map(|one| bed.started(one.server().as_str())).sum();
         assert_eq!(started, 0, "{servers}");
     }
-    let nowhere = call(&tool("x").set("nowhere").build(), json!({}));
-    for (call, words) in [
-        (read(), "set \"test\" may take tool \"read\": it has none"),
-        (nowhere, "there is no replica set \"nowhere\""),
-    ] {
-        let error = Bed::of("").fail(call).await;
-        assert_eq!(error.kind(), ErrorKind::NoEligibleServer);
-        assert_eq!(error.delivery(), Delivery::NotSent);
-        assert!(error.message().contains(words), "{error}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn when_all_are_sick_the_answer_of_their_own_gates_reaches_the_caller() {
-    let open = not_sent(ErrorKind::BreakerOpen);
-    let members = ["a", "b"]
-        .map(|id| refusing(id, open.clone()).with_gate(|_| Err(ExclusionReason::Unreachable)));
-    let bed = Bed::new(StrategyName::default(), members.into());
-    assert_eq!(bed.fail(read()).await.kind(), ErrorKind::BreakerOpen);
-    assert_eq!((bed.started("a"), bed.started("b")), (1, 1));
 }

@@ -27,13 +27,9 @@ fn taking(millis: &Arc<AtomicU64>) -> MockService {
     })
 }
 
-fn steady(millis: u64) -> MockService {
-    taking(&Arc::new(AtomicU64::new(millis)))
-}
-
-/// A bed of a server, and others that take this many milliseconds.
-fn bed(first: &MockService, others: usize, millis: u64) -> Bed {
-    let others = (0..others).map(|_| steady(millis));
+/// A bed of a server, and others that take 20 ms.
+fn bed(first: &MockService, others: usize) -> Bed {
+    let others = (0..others).map(|_| taking(&Arc::new(AtomicU64::new(20))));
     let all = std::iter::once(first.clone()).chain(others).enumerate();
     let members = all.map(|(n, service)| member(&format!("s{n}"), &service));
     Bed::new(StrategyName::PeakEwma, members.collect())
@@ -54,7 +50,7 @@ async fn a_server_that_is_fast_again_gets_its_share_again() {
     fastrand::seed(11);
     let pace = Arc::new(AtomicU64::new(500));
     let first = taking(&pace);
-    let bed = bed(&first, 3, 20);
+    let bed = bed(&first, 3);
     load(&bed, 500, 5).await;
     let while_slow = first.started();
     assert!(while_slow < 25, "{while_slow}");
@@ -71,7 +67,7 @@ async fn a_server_that_is_fast_again_gets_its_share_again() {
 async fn a_server_that_hangs_is_known_by_the_calls_that_were_given_up() {
     fastrand::seed(17);
     let (hanging, _gate) = MockService::gated();
-    let bed = bed(&hanging, 2, 20);
+    let bed = bed(&hanging, 2);
     for _ in 0..200 {
         let _ = tokio::time::timeout(Duration::from_secs(5), bed.send(read())).await;
     }
@@ -81,18 +77,17 @@ async fn a_server_that_hangs_is_known_by_the_calls_that_were_given_up() {
 #[tokio::test(start_paused = true)]
 async fn busy_servers_are_compared_by_weight() {
     fastrand::seed(19);
-    let (heavy, _heavy) = MockService::gated();
-    let (light, _light) = MockService::gated();
-    let members = vec![
-        member("a", &heavy).with_weight(weight(80)),
-        member("b", &light).with_weight(weight(20)),
-    ];
-    let bed = Bed::new(StrategyName::PeakEwma, members);
-    let mut router = bed.router.clone();
-    let held: Vec<_> = (0..100).map(|_| router.call(read())).collect();
-    let (a, b) = (bed.in_flight("a"), bed.in_flight("b"));
-    assert!((77..=83).contains(&a), "{a} and {b}");
-    drop(held);
+    for (strategy, expected) in [
+        (StrategyName::LeastConnections, 80..=80),
+        (StrategyName::PeakEwma, 77..=83),
+    ] {
+        let bed = Bed::by(strategy, "a=80 b=20");
+        let mut router = bed.router.clone();
+        // in flight from the choice on
+        let held: Vec<_> = (0..100).map(|_| router.call(read())).collect();
+        assert!(expected.contains(&bed.in_flight("a")), "{strategy:?}");
+        drop(held);
+    }
 }
 
 fn of(bed: &Bed, id: &str) -> ServerStats {
@@ -115,10 +110,8 @@ async fn answers_are_counted_with_the_time_they_took() {
     }
     let stats = of(&bed, "a");
     assert_eq!((stats.totals.answers, stats.in_flight), (20, 0));
-    assert_eq!(
-        (stats.error_rate, stats.error_rate_ever),
-        (Some(0.0), Some(0.0))
-    );
+    let rates = [stats.error_rate, stats.error_rate_ever];
+    assert_eq!(rates, [Some(0.0); 2]);
     let millis = |millis| Some(Duration::from_millis(millis));
     assert_eq!((stats.p50, stats.p99), (millis(100), millis(200)));
     assert_eq!(stats.ewma, millis(200));
@@ -153,13 +146,8 @@ async fn each_end_of_a_call_is_counted_as_what_it_is() {
         let result = bed.send(read()).now_or_never();
         assert!(result.is_none_or(|result| result.is_err()), "{name}");
         let stats = of(&bed, "a");
-        let totals = stats.totals;
-        let counted = [
-            totals.answers,
-            totals.faults,
-            totals.refusals,
-            totals.cancelled,
-        ];
+        let all = stats.totals;
+        let counted = [all.answers, all.faults, all.refusals, all.cancelled];
         assert_eq!((counted, stats.in_flight), (expected, 0), "{name}");
     }
 }

