@@ -315,14 +315,6 @@ mod tests {
     }
 
     #[test]
-    fn an_interim_status_is_no_answer() {
-        let error = status(StatusCode::SWITCHING_PROTOCOLS, &HeaderMap::new(), None, "");
-        let error = error.into_tool_error();
-        assert_eq!(error.kind(), ErrorKind::Protocol);
-        assert_eq!(error.http_status, Some(101));
-    }
-
-    #[test]
     fn of_a_redirect_scheme_host_port_and_path_are_shown() {
         let long = format!("http://a.test/{}", "x".repeat(500));
         for (to, shown) in [

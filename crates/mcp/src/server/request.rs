@@ -252,18 +252,6 @@ mod tests {
     }
 
     #[test]
-    fn a_parameter_that_is_there_twice_is_refused() {
-        for params in [
-            r#"{"name":"a","n\u0061me":"b"}"#,
-            r#"{"_meta":{"traceparent":"a","traceparent":"b"}}"#,
-            r#"{"_meta":1}"#,
-        ] {
-            let fault = request(method::CALL_TOOL, params).unwrap_err();
-            assert_eq!(fault.error.code, code::INVALID_PARAMS, "{params}");
-        }
-    }
-
-    #[test]
     fn metadata_of_the_wrong_type_is_absent() {
         for (token, read) in [("[]", None), (r#""t\u0041""#, Some(r#""t\u0041""#))] {
             let meta = format!(r#"{{"_meta":{{"tracestate":7,"progressToken":{token}}}}}"#);

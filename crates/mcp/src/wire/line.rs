@@ -236,29 +236,6 @@ mod tests {
         assert_eq!(reading.await.unwrap().unwrap(), "{}");
     }
 
-    #[tokio::test]
-    async fn an_overlong_message_is_reported_by_id_in_bounded_memory() {
-        let (mut theirs, ours) = tokio::io::duplex(4096);
-        let writing = tokio::spawn(async move {
-            use tokio::io::AsyncWriteExt;
-            theirs.write_all(b"{\"result\":\"").await.unwrap();
-            for _ in 0..1000 {
-                theirs.write_all(&[b'x'; 1000]).await.unwrap();
-            }
-            theirs.write_all(b"\",\"id\":7}\nnext\n").await.unwrap();
-        });
-        let mut reader = LineReader::new(ours, 10_000);
-        let error = reader.next().await.unwrap_err();
-        let LineError::TooLong { limit, skipped } = error else {
-            panic!("{error}");
-        };
-        assert_eq!(limit, 10_000);
-        assert_eq!(skipped.id.and_then(|id| id.as_u64()), Some(7));
-        assert!(reader.buffer.capacity() < 100_000);
-        assert_eq!(reader.next().await.unwrap().unwrap(), "next");
-        writing.await.unwrap();
-    }
-
     #[tokio::test(start_paused = true)]
     async fn two_long_lines_are_read_at_a_time_and_endless_ones_are_given_up() {
         let long = LongMessages::default();

@@ -204,11 +204,6 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_without_the_word_is_not_even_parsed() {
-        assert!(ParamHeaders::from_schema("not json").unwrap().is_empty());
-    }
-
-    #[test]
     fn a_broken_annotation_says_which_rule() {
         let property = |rest: &str| format!(r#"{{"properties":{{"a":{{{rest}}}}}}}"#);
         let items = r#""type":"array","items":{"type":"string","x-mcp-header":"A"}"#;

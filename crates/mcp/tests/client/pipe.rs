@@ -3,14 +3,12 @@
 use std::sync::Arc;
 
 use callward_core::{ServerEvent, ToolServer, TraceContext, Watch};
-use callward_mcp::wire::Message;
 use futures_util::StreamExt;
 use serde_json::json;
 
 use crate::failures::assert_documented;
 use crate::script::{
-    DISCOVERED_LISTENING, RESULT, Reports, Watching, call, calling, greeted, legacy, progress,
-    scripted,
+    DISCOVERED_LISTENING, RESULT, Watching, call, calling, greeted, legacy, scripted,
 };
 
 #[tokio::test(start_paused = true)]
@@ -137,22 +135,6 @@ async fn whoever_watches_is_told_and_says_which_context_goes_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_reaches_its_call() {
-    let (upstream, mut peer, _script) = legacy().await;
-    let sink = Arc::new(Reports::default());
-    let running = calling(&upstream, call("x", "{}").with_progress(sink.clone()));
-    let asked = peer.asked("tools/call").await;
-    let token = &asked.value()["_meta"]["progressToken"];
-    let report = format!(r#"{{"progressToken":{token},"progress": 0.50,"vendor":1}}"#);
-    let other = progress(r#"{"progressToken":999,"progress":1}"#);
-    peer.line(&other).await;
-    peer.line(&progress(&report)).await;
-    peer.reply(&asked, RESULT).await;
-    running.await.unwrap().unwrap();
-    assert_eq!(*sink.0.lock(), [report]);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_modern_server_is_asked_to_announce_changes_again_and_again() {
     let (upstream, mut script) = scripted(1 << 16, |_| {});
     let mut events = upstream.events().unwrap();
@@ -177,22 +159,6 @@ async fn a_modern_server_is_asked_to_announce_changes_again_and_again() {
         "something may have changed in between"
     );
     peer.asked("subscriptions/listen").await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn requests_of_the_server_are_answered() {
-    let (_upstream, mut peer, _script) = legacy().await;
-    for (asked, expected) in [("ping", None), ("roots/list", Some(-32601))] {
-        peer.line(&format!(
-            r#"{{"jsonrpc":"2.0","id":"p","method":"{asked}"}}"#
-        ))
-        .await;
-        let Some(Message::Response { id, outcome }) = peer.message().await else {
-            panic!("an answer");
-        };
-        assert_eq!(id.unwrap().to_raw(), r#""p""#);
-        assert_eq!(outcome.err().map(|error| error.code), expected);
-    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -147,7 +147,8 @@ async fn everything(upstream: Upstream, bench: Bench, era: Era, hears_progress: 
 }
 
 #[tokio::test]
-async fn over_a_pipe_a_dual_server_gets_a_session_unless_modern_is_set() {
+async fn a_server_of_one_era_or_both_works_over_both_transports() {
+    // over a pipe a server of both eras has a session, unless modern is set
     for (server, choice, era) in [
         (BOTH, EraChoice::Auto, Era::Legacy),
         (BOTH, EraChoice::Modern, Era::Modern),
@@ -156,10 +157,6 @@ async fn over_a_pipe_a_dual_server_gets_a_session_unless_modern_is_set() {
         let bench = bench(server);
         everything(over_pipe(&bench, choice), bench, era, true).await;
     }
-}
-
-#[tokio::test]
-async fn over_http_a_dual_server_and_a_legacy_one_work() {
     for (server, choice, json, era) in [
         (BOTH, EraChoice::Auto, false, Era::Modern),
         (BOTH, EraChoice::Auto, true, Era::Modern),

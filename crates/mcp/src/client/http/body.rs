@@ -164,13 +164,4 @@ mod tests {
             assert_eq!(read.load(Ordering::Relaxed), LONG);
         }
     }
-
-    #[test]
-    fn a_long_buffer_gets_its_memory_at_once() {
-        let mut buffer = vec![0; SHORT];
-        append(&mut buffer, &[0; 10], LONG_SIZE, LONG_SIZE);
-        assert!(buffer.capacity() <= 2 * SHORT, "it is not long");
-        append(&mut buffer, &[0; 10], LONG_SIZE, 3 * SHORT);
-        assert_eq!(buffer.capacity(), 3 * SHORT);
-    }
 }

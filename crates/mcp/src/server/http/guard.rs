@@ -155,6 +155,9 @@ mod tests {
             ("*", PATH, &["anything:1"], true),
             ("gate.example:8443", PATH, &["gate.example:8443"], true),
             ("gate.example:8443", PATH, &["gate.example"], false),
+            ("gate.example", PATH, &["gate.example:1"], true),
+            // as an address alone, and not as HTTP writes it
+            ("::1", PATH, &["[::1]:1"], true),
             // the host of an absolute target counts beside the header
             ("loopback", "http://localhost:1/mcp", &["localhost"], true),
             ("loopback", "http://localhost:1/mcp", &[], true),

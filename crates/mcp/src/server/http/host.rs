@@ -96,22 +96,3 @@ fn split_port(text: &str) -> Option<u16> {
 fn is_of_a_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=".contains(&byte)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hosts_split_from_their_ports() {
-        for (text, parts) in [
-            ("a.example", ("a.example", None)),
-            ("a.example:1", ("a.example", Some(1))),
-            ("[::1]:1", ("::1", Some(1))),
-            ("[::1]", ("::1", None)),
-            // as an address alone, and not as HTTP writes it
-            ("::1", ("::1", None)),
-        ] {
-            assert_eq!(split(text), Some(parts), "{text}");
-        }
-    }
-}

@@ -390,20 +390,6 @@ mod tests {
     }
 
     #[test]
-    fn a_session_in_use_is_not_idle() {
-        let mut bed = Bed::new(1, 60);
-        let held = bed.open(0, None).unwrap();
-        held.has_called.store(true, Ordering::Relaxed);
-        assert!(bed.wait(180).is_some());
-        let id = held.id;
-        drop(held);
-        // its idle time begins now
-        assert_eq!(bed.wait(180), Some(60));
-        assert!(bed.open(240, None).is_ok());
-        assert!(!bed.finds(240, id));
-    }
-
-    #[test]
     fn a_session_is_its_principal_s_alone_and_may_last_for_ever() {
         let mut bed = Bed::new(1, u64::MAX);
         let id = bed.open(0, None).unwrap().id;

@@ -144,6 +144,8 @@ only a clean instance goes to the next session of its principal
 a lead that ran a write ends with its session, and is started again when it is needed
     spare=0 | ada/1 W: 0; end ada/1; places: ending; ada/2 W: 1; lead-ends: none; ada/3 W: 2;
     lead: 2
+reading sessions in a row need no instance but the lead, and the spare one
+    | ada/1 R: 0; end ada/1; ada/2 R: 0; end ada/2; ada/3 R: 0; started: 1
 a lead is started again at once as the spare one
     | ada/1 W: 0; end ada/1; lead-ends: 2; started: 1; eve/1 W: 2; started: 1
 a lead with declared reads whose session never ends ends when it is idle
@@ -203,15 +205,4 @@ fn each_step_of_each_scenario_shows_what_is_expected() {
             assert_eq!(world.step(&words), expected.trim(), "{name}: {step}");
         }
     }
-}
-
-#[test]
-fn a_hundred_reading_sessions_in_a_row_need_two_processes() {
-    let mut world = World::new("");
-    for number in 0..100 {
-        let owner = format!("ada/{number}");
-        assert_eq!(world.step(&[&owner, "R"]), "0");
-        world.step(&["end", &owner]);
-    }
-    assert_eq!(world.started, 1, "the lead, and the spare one");
 }
