@@ -1,14 +1,12 @@
 //! Servers that come, go, change and fail: one of them never hides another.
 
-use std::time::Duration;
-
 use callward::{ErrorKind, Server, Stack};
 use callward_core::ServerEvent;
 use callward_testkit::{MockServer, MockService};
 use futures_util::StreamExt;
 use serde_json::json;
 
-use crate::bed::{alone, fails, has, read, refused, turns, up};
+use crate::bed::{fails, has, read, refused, turns, up};
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_is_down_hides_no_other_and_appears_when_it_comes_up() {
@@ -62,14 +60,4 @@ async fn the_server_that_was_added_first_chooses_its_names_first() {
         assert_eq!(owner.as_str(), if fails { "a" } else { "z" });
         assert!(catalogue.find("a__get_a").is_some());
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_endless_call_deadline_is_none() {
-    let builder = Stack::builder()
-        .call_deadline(Duration::MAX)
-        .startup_timeout(Duration::MAX);
-    let (stack, _) = alone(builder, vec![read("get_a")], &MockService::counting()).await;
-    assert_eq!(stack.prepare("s.get_a", "{}").unwrap().deadline, None);
-    stack.call("s.get_a", json!({})).await.unwrap();
 }

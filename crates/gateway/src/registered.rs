@@ -109,8 +109,8 @@ mod tests {
     #[test]
     fn a_new_gateway_removes_files_of_processes_that_ended() {
         let place = tempfile::tempdir().unwrap();
-        let state = StateDir::locate(Some(place.path())).unwrap();
-        std::fs::create_dir(state.path(FOLDER)).unwrap();
+        let state = StateDir::locate(Some(&place.path().join("state"))).unwrap();
+        drop(register(&state, &gateway(3)).unwrap());
         let left = state.path(FOLDER).join("1-00000000.json");
         std::fs::write(&left, serde_json::to_vec(&gateway(1)).unwrap()).unwrap();
         // other files are not listed
@@ -122,19 +122,11 @@ mod tests {
         assert!(!left.exists());
         let running = register(&state, &gateway(2)).unwrap();
         assert_eq!(gateways(&state), [gateway(2)]);
-        assert!(running.0.exists());
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn the_file_and_its_folder_are_for_their_owner_only() {
-        use std::os::unix::fs::PermissionsExt;
-
-        let place = tempfile::tempdir().unwrap();
-        let state = StateDir::locate(Some(&place.path().join("state"))).unwrap();
-        let registered = register(&state, &gateway(1)).unwrap();
-        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!(mode(&registered.0), 0o600);
-        assert_eq!(mode(&state.path(FOLDER)), 0o700);
+        #[cfg(unix)]
+        for (path, expected) in [(&running.0, 0o600), (&state.path(FOLDER), 0o700)] {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = std::fs::metadata(path).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, expected, "for its owner only");
+        }
     }
 }

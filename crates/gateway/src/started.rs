@@ -37,29 +37,3 @@ impl Started {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use std::pin::pin;
-
-    use tokio_util::sync::CancellationToken;
-
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn greetings_wait_briefly_and_lists_until_the_start_is_over() {
-        let start = CancellationToken::new();
-        let started = Started::new(start.clone().cancelled_owned());
-        let mut finished = pin!(started.finished());
-        let began = tokio::time::Instant::now();
-        started.soon().await;
-        assert_eq!(began.elapsed(), Started::INSTRUCTIONS);
-        assert!(!started.is_finished());
-        assert!(futures_util::poll!(finished.as_mut()).is_pending());
-        start.cancel();
-        finished.await;
-        assert!(started.is_finished());
-        started.soon().await;
-        assert_eq!(began.elapsed(), Started::INSTRUCTIONS);
-    }
-}

@@ -127,21 +127,3 @@ fn works_alike(old: &Tool, new: &Tool) -> bool {
         && old.refinements == new.refinements
         && old.instances == new.instances
 }
-
-#[cfg(test)]
-mod tests {
-    use super::share;
-
-    #[test]
-    fn the_largest_lists_are_cut_first() {
-        for (sizes, limit, each) in [
-            (&[][..], 10, usize::MAX),
-            (&[4, 6], 10, usize::MAX),
-            (&[11], 10, 10),
-            (&[9, 1, 9], 11, 5),
-            (&[2, 3, 9], 11, 6),
-        ] {
-            assert_eq!(share(sizes.iter().copied(), limit), each, "{sizes:?}");
-        }
-    }
-}

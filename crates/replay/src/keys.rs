@@ -229,26 +229,4 @@ mod tests {
             assert!(error.starts_with(want), "{text:?}: {error}");
         }
     }
-
-    #[test]
-    fn default_capacities_are_round_and_ascending() {
-        let numbers = |distinct: u32| -> Vec<u64> {
-            let trace = KeyTrace {
-                distinct,
-                ..KeyTrace::default()
-            };
-            trace
-                .capacities()
-                .into_iter()
-                .map(Capacity::amount)
-                .collect()
-        };
-        assert_eq!(
-            numbers(123_456),
-            [61, 120, 240, 610, 1200, 2400, 6100, 12_000, 24_000, 61_000]
-        );
-        assert_eq!(numbers(12), [1, 2, 6]);
-        assert_eq!(numbers(1), [1]);
-        assert_eq!(numbers(0), [0; 0]);
-    }
 }

@@ -194,13 +194,4 @@ mod tests {
             assert_eq!(ours.weight(), charge, "{size}");
         }
     }
-
-    #[test]
-    fn a_result_over_the_capacity_is_not_kept() {
-        let mut ours = Ours::new(Capacity::Bytes(10_000), u32::MAX).unwrap();
-        for _ in 0..2 {
-            assert!(!ours.access(1, 20_000));
-        }
-        assert_eq!(ours.weight(), 0);
-    }
 }

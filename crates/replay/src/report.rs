@@ -79,16 +79,3 @@ pub fn share(part: u64, whole: u64) -> f64 {
         part as f64 / whole as f64
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shares_have_two_decimals() {
-        assert_eq!(percent(share(1, 3)), "33.33 %");
-        assert_eq!(percent(share(0, 0)), "0.00 %");
-        assert_eq!(points(0.5 - 0.4969), "+0.31");
-        assert_eq!(points(-0.01), "-1.00");
-    }
-}

@@ -197,16 +197,4 @@ mod tests {
         }
         assert_eq!(written, Written { lines: 0, lost: 3 });
     }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_new_file_is_its_owners_alone() {
-        use std::os::unix::fs::PermissionsExt;
-
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.jsonl");
-        File::open(&path).unwrap();
-        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
-        assert_eq!(mode & 0o077, 0, "{mode:o}");
-    }
 }

@@ -195,18 +195,13 @@ impl Pipe {
 
     /// Lists the tools as raw text, each as it came.
     pub(crate) async fn raw_tools(&mut self) -> Vec<String> {
-        #[derive(serde::Deserialize)]
-        struct Answer {
-            result: List,
-        }
-        #[derive(serde::Deserialize)]
-        struct List {
-            tools: Vec<Box<RawValue>>,
-        }
         let id = self.send("tools/list", json!({})).await;
-        let answer: Answer = serde_json::from_str(&self.answer(id).await).unwrap();
-        let tools = answer.result.tools.iter();
-        tools.map(|tool| tool.get().to_owned()).collect()
+        let answer = self.answer(id).await;
+        let answer: HashMap<&str, &RawValue> = serde_json::from_str(&answer).unwrap();
+        let result: HashMap<&str, &RawValue> =
+            serde_json::from_str(answer["result"].get()).unwrap();
+        let tools: Vec<&RawValue> = serde_json::from_str(result["tools"].get()).unwrap();
+        tools.iter().map(|tool| tool.get().to_owned()).collect()
     }
 
     /// Closes the input and waits for the end.

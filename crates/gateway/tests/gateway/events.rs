@@ -65,14 +65,6 @@ impl Follower {
         assert!(note.contains(what), "{note}");
     }
 
-    /// Reads on until a line begins and ends so.
-    async fn finds(&mut self, begins: &str, ends: &str) {
-        self.line(begins, |line| {
-            line.starts_with(begins) && line.ends_with(ends)
-        })
-        .await;
-    }
-
     /// Reads on until a line is one that is looked for.
     async fn line(&mut self, what: &str, is_it: impl Fn(&str) -> bool) -> String {
         within(what, async {
@@ -115,16 +107,14 @@ async fn choices_and_changes_of_health_are_told_until_the_gateway_stops() {
     assert_eq!(chosen["servers"], 2, "{chosen}");
     assert_eq!(chosen["candidates"].as_array().unwrap().len(), 2);
     let reported = format!("decision  shop.add_note, attempt 1 -> {server}, ");
-    plain.finds(&reported, "").await;
+    plain
+        .line(&reported, |line| line.starts_with(&reported))
+        .await;
 
     signal_to_a(&gateway, "-KILL").await;
     let gone = raw.event("healthUpdate", "server", "a").await;
     let shown = (&gone["to"], &gone["set"]);
     assert_eq!(shown, (&json!("unreachable"), &json!("shop")), "{gone}");
-    let health = "health    a of shop: ";
-    let line = plain.line(health, |line| line.starts_with(health)).await;
-    let expected = "-> unreachable, for its connection";
-    assert!(line.contains(expected), "{line}");
 
     // one whose output is read no more ends well at the next event
     let Follower {
@@ -219,7 +209,6 @@ async fn calls_about_one_thing_stay_together() {
         "[router]\nstrategy = \"affinity\"\n[router.affinity]\nby = \"/order_id\"\nttl = \"1h\"";
     let gateway = Gateway::configured(&two(all, "")).await;
     let mut raw = Follower::of(&gateway, &["--json"]).await;
-    let mut plain = Follower::of(&gateway, &[]).await;
     let server = note(&gateway, "shop__add_note").await;
     for _ in 0..6 {
         assert_eq!(note(&gateway, "shop__add_note").await, server);
@@ -228,8 +217,6 @@ async fn calls_about_one_thing_stay_together() {
     let found = (&set["by"], &set["ttl_ms"], &set["set"]);
     let expected = (&json!("argument"), &json!(3_600_000), &json!("shop"));
     assert_eq!(found, expected, "{set}");
-    let goes = format!("in shop goes to {server} for 1h");
-    plain.finds("affinity  argument ", &goes).await;
 }
 
 #[tokio::test]

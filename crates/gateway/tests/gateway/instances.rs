@@ -121,35 +121,6 @@ async fn a_session_after_one_that_may_have_changed_state_begins_anew() {
 }
 
 #[tokio::test]
-#[cfg(target_os = "linux")]
-async fn the_process_that_listed_the_tools_ends_with_its_session() {
-    for spare in [0, 1] {
-        let config = doing(r#"says "$$ $runs""#, &format!("spare = {spare}"));
-        let gateway = Gateway::configured(&config).await;
-        let mut ended = Vec::new();
-        for _ in 0..3 {
-            let client = Legacy::open(&gateway.url).await;
-            let answer = add(&client).await;
-            let (process, run) = answer.split_once(' ').unwrap();
-            assert_eq!(run, "1", "of a fresh process");
-            let process = format!("/proc/{process}");
-            assert!(!ended.contains(&process));
-            client.end().await;
-            until("the end of its process", || async {
-                (!std::path::Path::new(&process).exists()).then_some(())
-            })
-            .await;
-            let (status, tools) = gateway.get("/api/tools").await;
-            assert!(status == 200 && tools.contains("counter__add"), "{tools}");
-            let (status, ready) = gateway.get("/readyz").await;
-            assert_eq!(status, 200, "{ready}");
-            ended.push(process);
-        }
-        gateway.stopped().await;
-    }
-}
-
-#[tokio::test]
 async fn beyond_the_limit_a_call_names_the_key_and_a_shared_server_has_none() {
     let gateway = Gateway::configured(&counter("max_instances = 2")).await;
     let clients = join_all((0..3).map(|_| Legacy::open(&gateway.url))).await;

@@ -147,21 +147,6 @@ async fn who_finds_neither_a_place_nor_room_to_wait_is_refused_at_once() {
 }
 
 #[tokio::test]
-async fn what_to_verify_with_is_told_when_an_outcome_is_unknown() {
-    // a write that outlasts its attempt; by its name nothing would be found to check with
-    let gateway = Gateway::configured(&shop(
-        "[limits]\nattempt_timeout = \"200ms\"",
-        "[servers.shop.tools.sales_report]\nreadOnlyHint = false\nidempotentHint = false\n\
-         verify_with = \"get_order\"",
-    ))
-    .await;
-    let failed = gateway.mcp("shop__sales_report", slow("x")).await;
-    let data = &failed["error"]["data"];
-    assert_eq!(data["delivery"], "unknown", "{failed}");
-    assert_eq!(data["outcome"]["verifyWith"], "shop__get_order", "{failed}");
-}
-
-#[tokio::test]
 async fn a_gateway_with_every_layer_on_answers() {
     let servers = ["one", "two"].map(|name| {
         let more = "set = \"shop\"\nidempotency_keys = true\nshed = \"oldest\"\n";

@@ -91,20 +91,6 @@ async fn a_write_whose_answer_is_lost_says_what_to_check_it_with() {
 }
 
 #[tokio::test]
-async fn what_another_gateway_does_not_know_is_unknown_here_too() {
-    let ledger = Ledger::new();
-    let shop = shop(&ledger).await;
-    let inner = Gateway::configured(&config(&shop)).await;
-    let outer = before(&inner, "prefix = false\n").await;
-    let answer = outer.mcp("shop__create_order", json!({"call": 1})).await;
-    let data = &answer["error"]["data"];
-    let found = ["kind", "delivery", "server"].map(|key| &data[key]);
-    assert_eq!(found, ["outcome_unknown", "unknown", "far"], "{answer}");
-    assert_eq!(data["outcome"]["verifyWith"], "shop__get_order", "{answer}");
-    assert_eq!(ledger.of(1).executions, 1);
-}
-
-#[tokio::test]
 async fn refusals_of_another_gateway_open_no_breaker() {
     let hint = "prefix = false\n[servers.orders.tools.add_note]\nrateLimitHint = 1\n";
     let inner = Gateway::configured(&(sample("orders") + hint)).await;
@@ -121,7 +107,8 @@ async fn refusals_of_another_gateway_open_no_breaker() {
 
 #[tokio::test]
 async fn a_client_of_two_gateways_is_told_of_no_tool_that_it_does_not_have() {
-    let shop = shop(&Ledger::new()).await;
+    let ledger = Ledger::new();
+    let shop = shop(&ledger).await;
     // the outer one takes it for a read, as the server says, and so has nothing to verify it with
     let inner = format!(
         "[breaker]\nfailures = 100\n{}[servers.shop.tools.get_order]\nreadOnlyHint = false\n\
@@ -133,13 +120,14 @@ async fn a_client_of_two_gateways_is_told_of_no_tool_that_it_does_not_have() {
     let verifier = &reported["error"]["data"]["outcome"]["verifyWith"];
     assert_eq!(verifier, "shop__read_prices", "{reported}");
     let outer = before(&inner, "").await;
-    for (tool, verifier) in [
-        ("far__shop__create_order", json!("far__shop__get_order")),
-        ("far__shop__get_order", Value::Null),
+    for (tool, call, verifier) in [
+        ("far__shop__create_order", 2, json!("far__shop__get_order")),
+        ("far__shop__get_order", 3, Value::Null),
     ] {
-        let answer = outer.mcp(tool, json!({"call": 2})).await;
+        let answer = outer.mcp(tool, json!({ "call": call })).await;
         let data = &answer["error"]["data"];
         assert_eq!(data["delivery"], "unknown", "{answer}");
+        assert_eq!(data["server"], "far", "{answer}");
         assert_eq!(data["outcome"]["verifyWith"], verifier, "{answer}");
         let said = answer.to_string();
         for named in said.split("check with `").skip(1) {
@@ -148,4 +136,5 @@ async fn a_client_of_two_gateways_is_told_of_no_tool_that_it_does_not_have() {
         let verifiers = said.matches("\"verifyWith\"").count();
         assert_eq!(verifiers, usize::from(verifier.is_string()), "{answer}");
     }
+    assert_eq!(ledger.of(2).executions, 1, "a write is sent once");
 }

@@ -193,7 +193,7 @@ async fn two_hundred_short_sessions_leave_no_process_and_no_descriptor() {
     marked.are_gone().await;
     // some are of connections that are kept
     until("no descriptor is left", || async {
-        gateway.get("/readyz").await;
+        assert_eq!(gateway.get("/readyz").await.0, 200);
         (descriptors(&gateway) <= before + 8).then_some(())
     })
     .await;

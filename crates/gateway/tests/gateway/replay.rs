@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
 
 use flate2::read::MultiGzDecoder;
 use futures_util::future::join_all;
@@ -61,6 +62,8 @@ async fn what_a_gateway_records_replays_as_it_went() {
     let said = gateway.stopped().await;
     assert!(said.contains("recorded 18 calls in "), "{said}");
 
+    let mode = std::fs::metadata(path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o077, 0, "{mode:o}");
     let recorded = std::fs::read_to_string(path).unwrap();
     assert!(!recorded.contains("secret"), "{recorded}");
     let recorded = lines(&recorded);

@@ -26,18 +26,12 @@ pub(crate) fn definition(tool: impl ToString) -> ToolDefinition {
     ToolDefinition::from_json(tool.to_string()).unwrap()
 }
 
-pub(crate) fn named(names: &[&str]) -> Vec<ToolDefinition> {
-    let tools = names.iter().map(|name| json!({"name": name}));
-    tools.map(definition).collect()
-}
-
 pub(crate) fn prefixed(prefix: &str) -> SetOptions {
     let mut options = SetOptions::default();
     options.prefix = Some(prefix.to_owned());
     options
 }
 
-/// Options with the operator's hints about a tool.
 pub(crate) fn overriding(tool: &str, hints: Annotations) -> SetOptions {
     let mut options = SetOptions::default();
     options.overrides.insert(name(tool), hints);
@@ -64,19 +58,16 @@ impl Bed {
         bed
     }
 
-    /// Has the server of a set list tools.
     pub(crate) fn list(&self, of: &str, tools: impl IntoIterator<Item = Value>) -> Changes {
         self.add(of, of, tools.into_iter().map(definition).collect())
     }
 
-    /// Has a server of a set list tools.
     pub(crate) fn add(&self, of: &str, by: &str, tools: Vec<ToolDefinition>) -> Changes {
         self.register(&set(of), &server(by), tools, Instances::Shared)
     }
 
-    /// Has the server of a set list tools of these names.
     pub(crate) fn names(&self, of: &str, names: &[&str]) -> Changes {
-        self.add(of, of, named(names))
+        self.list(of, names.iter().map(|name| json!({"name": name})))
     }
 
     pub(crate) fn tool(&self, name: &str) -> Arc<Tool> {
@@ -90,7 +81,6 @@ impl Bed {
         Some((tool.set().to_string(), tool.name().to_string()))
     }
 
-    /// Returns refused tools, each with the reason.
     pub(crate) fn refusals(&self) -> Vec<String> {
         let catalogue = self.catalogue();
         let refused = catalogue.refused().iter();

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::bed::{
-    Bed, assert_refused, client_names, definition, name, named, overriding, prefixed, server, set,
+    Bed, assert_refused, client_names, definition, name, overriding, prefixed, server, set,
 };
 
 #[test]
@@ -22,23 +22,13 @@ fn a_tool_is_found_by_each_of_its_names() {
     let catalogue = bed.catalogue();
     let alias = client_names(&catalogue)[0];
     assert!(alias.starts_with("files__read_text_"), "{alias}");
-    for name in [
-        alias,
-        "files__read.text",
-        "fs.read.text",
-        "fs::read.text",
-        "fs__read.text",
-    ] {
+    let others = "files__read.text fs.read.text fs::read.text fs__read.text";
+    for name in others.split(' ').chain([alias]) {
         assert!(catalogue.find(name).is_some(), "{name}");
     }
     assert!(catalogue.find("read.text").is_none());
     // a misspelt name is suggested, and an endless one is not
-    for name in [
-        "move_fil",
-        "files__move_files",
-        "file.move_file",
-        "a::mvoe_file",
-    ] {
+    for name in "move_fil files__move_files file.move_file a::mvoe_file".split(' ') {
         assert_eq!(catalogue.similar(name), ["files__move_file"], "{name}");
     }
     assert!(catalogue.similar("delete").is_empty());
@@ -47,21 +37,11 @@ fn a_tool_is_found_by_each_of_its_names() {
 
 #[test]
 fn a_taken_name_gets_its_set_in_front() {
-    let plain = SetOptions::default;
-    for (options, expected) in [
-        ([plain(), plain()], ["get", "b__get", "put"]),
-        // the second set still has a name of its own to fall back on
-        (
-            [prefixed("s"), prefixed("s")],
-            ["s__get", "b__get", "s__put"],
-        ),
-    ] {
-        let [a, b] = options;
-        let bed = Bed::with([("a", a), ("b", b)]);
-        bed.names("a", &["get"]);
-        bed.names("b", &["get", "put"]);
-        assert_eq!(client_names(&bed.catalogue()), expected);
-    }
+    let bed = Bed::with([("a", prefixed("s")), ("b", prefixed("s"))]);
+    bed.names("a", &["get"]);
+    bed.names("b", &["get", "put"]);
+    let expected = ["s__get", "b__get", "s__put"];
+    assert_eq!(client_names(&bed.catalogue()), expected);
 }
 
 #[test]
@@ -98,7 +78,7 @@ fn a_configured_tool_that_is_not_listed_is_refused_visibly() {
     assert_refused(&bed.refusals(), &[]);
     let odd = json!({"readOnlyHint": true, "destructiveHint": true});
     bed.list("s", [json!({"name": "zap", "annotations": odd})]);
-    bed.add("s", "two", named(&["get"]));
+    bed.add("s", "two", vec![definition(json!({"name": "get"}))]);
     let refusals = [
         "zap: ",
         "gte: it is configured, but no server of its set lists it",
@@ -134,22 +114,19 @@ fn contradictory_hints_duplicate_names_and_tasks_are_refused() {
 }
 
 #[test]
-fn operator_overrides_win_and_trust_is_applied() {
+fn operator_overrides_are_believed_of_an_untrusted_server() {
     let reads = Annotations::default().with_read_only(true);
-    for (trust, hints, effect) in [
-        (Trust::Standard, Annotations::default(), Effect::ReadOnly),
-        (
-            Trust::Untrusted,
-            Annotations::default(),
-            Effect::Destructive,
-        ),
-        (Trust::Untrusted, reads, Effect::ReadOnly),
+    for (hints, effect) in [
+        (Annotations::default(), Effect::Destructive),
+        (reads, Effect::ReadOnly),
     ] {
         let mut options = overriding("get_x", hints);
-        options.trust = trust;
+        options.trust = Trust::Untrusted;
         let bed = Bed::with([("s", options)]);
-        let declared = json!({"readOnlyHint": true});
-        bed.list("s", [json!({"name": "get_x", "annotations": declared})]);
+        bed.list(
+            "s",
+            [json!({"name": "get_x", "annotations": {"readOnlyHint": true}})],
+        );
         assert_eq!(bed.tool("get_x").plan().effect, effect);
     }
 }

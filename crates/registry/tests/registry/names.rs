@@ -17,7 +17,6 @@ fn without_prefixes() -> Bed {
     Bed::with(SETS.map(|set| (set, SetOptions::default())))
 }
 
-/// Returns the set that a name leads to.
 fn set_of(bed: &Bed, name: &str) -> Option<String> {
     Some(bed.owner(name)?.0)
 }
@@ -99,14 +98,7 @@ fn names_wait_for_servers_of_earlier_sets() {
 }
 
 #[test]
-fn an_alias_names_no_unlisted_tool_and_none_of_another_set() {
-    let bed = without_prefixes();
-    bed.names("a", &["get", "a__get"]);
-    bed.names("a", &["get"]);
-    assert_eq!(bed.owner("a__get"), None);
-    let found = bed.owner("a::get");
-    assert_eq!(found, Some(("a".into(), "get".into())));
-
+fn an_alias_names_no_tool_of_another_set() {
     let bed = Bed::with([("a", prefixed("x")), ("b", prefixed("a"))]);
     bed.names("a", &["get"]);
     assert_eq!(bed.owner("a__get"), None);

@@ -210,17 +210,4 @@ mod tests {
             assert_eq!(found, (stale, not_compared), "{counted:?}");
         }
     }
-
-    #[test]
-    fn saved_time_is_that_of_the_call_or_the_stored_one_or_assumed() {
-        for (of_call, of_stored, saved) in [
-            (Some(7), Some(30), 7.0),
-            (None, Some(30), 30.0),
-            (None, None, 100.0),
-        ] {
-            let hit = Did::Hit(kept(None, of_stored));
-            let figures = figures(&[(facts(false, None, of_call), hit)]);
-            assert!((figures.saved_ms - saved).abs() < 1e-9, "{figures:?}");
-        }
-    }
 }

@@ -91,18 +91,6 @@ fn evidence_comes_from_the_days_before() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_figures() {
-    let of = |seed| {
-        let mut model = model(20);
-        model.seed = seed;
-        measure(&recorded(), &model, FIXED).unwrap()
-    };
-    assert_eq!(of(1), of(1));
-    assert_ne!(of(1), of(2));
-    assert_eq!(measured(AFTER_A_DAY, 20), measured(AFTER_A_DAY, 20));
-}
-
-#[test]
 fn recorded_times_are_used() {
     let at = |at: u32| {
         let read = line(1, "get_order", 7, false, 'a');

@@ -1,6 +1,6 @@
 //! The simulators against naive versions of the same policies.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 
 use callward_replay::policies::{Belady, Queued, S3Fifo, Simulator, WTinyLfu};
 use proptest::prelude::*;
@@ -77,65 +77,6 @@ fn most_hits(keys: &[u32], capacity: usize) -> usize {
     states.into_values().max().unwrap_or(0)
 }
 
-/// S3-FIFO on plain queues of (key, uses).
-fn plain_s3_fifo(capacity: usize, keys: &[u32]) -> Vec<bool> {
-    let small_share = (capacity / 10).max(1);
-    let main_share = capacity.saturating_sub(small_share);
-    let mut small: VecDeque<(u32, u8)> = VecDeque::new();
-    let mut main: VecDeque<(u32, u8)> = VecDeque::new();
-    let mut ghost: VecDeque<u32> = VecDeque::new();
-    let evict_main = |main: &mut VecDeque<(u32, u8)>| {
-        while let Some((key, uses)) = main.pop_front() {
-            if uses == 0 {
-                break;
-            }
-            main.push_back((key, uses - 1));
-        }
-    };
-    let mut hits = Vec::new();
-    for key in keys {
-        let held = small.iter_mut().chain(&mut main);
-        if let Some((_, uses)) = held.into_iter().find(|(held, _)| held == key) {
-            *uses = (*uses + 1).min(3);
-            hits.push(true);
-            continue;
-        }
-        hits.push(false);
-        if capacity == 0 {
-            continue;
-        }
-        let known = ghost.iter().position(|held| held == key);
-        if let Some(place) = known {
-            ghost.remove(place);
-        }
-        while small.len() + main.len() >= capacity {
-            if small.len() < small_share && !main.is_empty() {
-                evict_main(&mut main);
-                continue;
-            }
-            while let Some((key, uses)) = small.pop_front() {
-                if uses > 1 {
-                    main.push_back((key, 0));
-                    while main.len() > main_share {
-                        evict_main(&mut main);
-                    }
-                } else {
-                    ghost.push_back(key);
-                    while ghost.len() > main_share {
-                        ghost.pop_front();
-                    }
-                    break;
-                }
-            }
-        }
-        match known {
-            Some(_) => main.push_back((*key, 0)),
-            None => small.push_back((*key, 0)),
-        }
-    }
-    hits
-}
-
 proptest! {
     #[test]
     fn queues_evict_by_age_use_or_count(keys in requests(), capacity in 0_usize..6) {
@@ -148,12 +89,6 @@ proptest! {
             place_of_least(kept, |(_, uses, last)| (*uses, *last))
         });
         prop_assert_eq!(hits(&mut Queued::lfu(size), &keys), want, "lfu");
-    }
-
-    #[test]
-    fn s3_fifo_matches_three_plain_queues(keys in requests(), capacity in 0_usize..25) {
-        let want = plain_s3_fifo(capacity, &keys);
-        prop_assert_eq!(hits(&mut S3Fifo::new(capacity as u64), &keys), want);
     }
 
     #[test]

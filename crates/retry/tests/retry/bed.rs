@@ -19,8 +19,8 @@ use tower_layer::Layer;
 
 pub(crate) type Output = Result<ToolOutput, ToolError>;
 
-/// Reads a result: `ok`, `failed` as the tool reports it, or a kind with its delivery (`-` not sent, `?` unknown, `!` answered), the
-/// server after `:` and the milliseconds of a `Retry-After` after `@`.
+/// Reads a result: `ok`, `failed` as the tool reports it, or a kind with its delivery (`-` not
+/// sent, `?` unknown, `!` answered), the server after `:`, and a `Retry-After` in ms after `@`.
 pub(crate) fn result(word: &str) -> Output {
     match word {
         "ok" => return Ok(ToolOutput::text("done")),

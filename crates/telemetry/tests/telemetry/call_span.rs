@@ -3,9 +3,7 @@
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use callward_core::{
-    CacheStatus, CallFacts, Delivery, ErrorKind, HedgeStatus, Tool, ToolError, ToolOutput,
-};
+use callward_core::{CacheStatus, Delivery, ErrorKind, Tool, ToolError, ToolOutput};
 use callward_telemetry::{AttemptSpanLayer, CallSpanLayer, names};
 use callward_testkit::{MockService, call, contract, tool};
 use futures_util::FutureExt;
@@ -72,32 +70,6 @@ async fn a_call_has_exactly_the_fields_of_what_happened() {
         ("duration_ms", "0.0"),
     ];
     assert_fields(hit, &delete, &expected);
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_inner_layers_note_is_recorded() {
-    type Noted<'a> = (&'a str, fn(&mut CallFacts), [Option<&'a str>; 3]);
-    let bypass: fn(&mut CallFacts) = |facts| facts.cache_bypass = Some("writing");
-    let hedge: fn(&mut CallFacts) = |facts| facts.hedge = HedgeStatus::Won;
-    let rows: [Noted<'_>; 4] = [
-        ("nothing", |_| {}, [None, None, None]),
-        ("a bypass", bypass, [Some("writing"), None, None]),
-        ("a hedge", hedge, [None, Some("won"), None]),
-        (
-            "the guard",
-            |facts| facts.is_guarded = true,
-            [None, None, Some("true")],
-        ),
-    ];
-    for (row, note, expected) in rows {
-        let capture = Capture::start();
-        let layer = CallSpanLayer::new();
-        layer.layer(noting(note)).oneshot(plain()).await.unwrap();
-        let seen = capture.one(names::CALL_SPAN);
-        assert_eq!(seen.field(names::CACHE), Some("bypass"), "{row}");
-        let fields = [names::CACHE_BYPASS_REASON, names::HEDGE, names::GUARDED];
-        assert_eq!(fields.map(|name| seen.field(name)), expected, "{row}");
-    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -214,39 +214,6 @@ async fn a_local_call_is_exported_as_execute_tool() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_attempt_is_a_client_of_its_own() {
-    let exporter = Exporter::start();
-    let carried = Carried::default();
-    let leaf = remote(carried.clone(), |n| match n {
-        1 => {
-            let kind = ErrorKind::ConnectionLost;
-            Err(ToolError::new(kind, Delivery::Unknown, "gone"))
-        }
-        _ => Ok(ToolOutput::text("42")),
-    });
-    let attempts = AttemptSpanLayer::new().layer(leaf);
-    // stands in for a retry layer
-    let twice = tower::service_fn(move |mut call: ToolCall| {
-        let attempts = attempts.clone();
-        async move {
-            let _failed = attempts.clone().oneshot(call.clone()).await;
-            call.attempt_mut().advance(None);
-            attempts.oneshot(call).await
-        }
-    });
-    let calls = CallSpanLayer::new().layer(twice);
-    calls.oneshot(inbound()).await.unwrap();
-    let [first, second, call] = exporter.spans();
-    assert_eq!([first.parent, second.parent], [call.id; 2]);
-    assert!(first.is_error && !second.is_error && !call.is_error);
-    let number = "callward.attempt.number";
-    first.assert_has(&[("error.type", "connection_lost"), (number, "1")]);
-    second.assert_has(&[(number, "2"), ("jsonrpc.request.id", "41")]);
-    let parents: Vec<_> = carried.lock().iter().map(TraceContext::parent_id).collect();
-    assert_eq!(parents, [first.id, second.id]);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_fault_of_the_caller_is_an_error_of_the_client_span_only() {
     let fault = |code| {
         let kind = ErrorKind::InvalidCall;

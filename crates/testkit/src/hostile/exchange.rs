@@ -143,10 +143,7 @@ impl Reply {
     }
 
     async fn write_all(&self, stream: &mut Stream) -> io::Result<()> {
-        match self.slowly {
-            None => stream.write_all(&self.first).await?,
-            Some(within) => slowly(stream, &self.first, within).await?,
-        }
+        send(stream, &self.first, self.slowly).await?;
         for _ in 0..self.times {
             stream.write_all(&self.again).await?;
         }
@@ -154,12 +151,16 @@ impl Reply {
     }
 }
 
-/// Writes bytes one by one, within a time.
-pub(super) async fn slowly(
+/// Writes bytes: one by one, if it is to take a time.
+pub(super) async fn send(
     writer: &mut (impl tokio::io::AsyncWrite + Unpin),
     bytes: &[u8],
-    within: Duration,
+    within: Option<Duration>,
 ) -> io::Result<()> {
+    let Some(within) = within else {
+        writer.write_all(bytes).await?;
+        return writer.flush().await;
+    };
     let pause = within / u32::try_from(bytes.len()).unwrap_or(u32::MAX).max(1);
     for byte in bytes {
         sleep(pause).await;

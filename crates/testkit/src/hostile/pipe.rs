@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use callward_chaos::{Chaos, Engine, Fault, Ledger};
 use callward_core::ToolDefinition;
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, BufReader};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -37,13 +37,12 @@ pub struct PipeServer {
 }
 
 /// What a call writes into the pipe.
-enum Sent {
-    /// A line, without its end.
-    Line(String),
-    /// A line, byte by byte.
-    Slowly(String, Duration),
-    /// A part of a line, and then the end.
-    Last(String),
+struct Sent {
+    text: String,
+    /// Byte by byte, within this time.
+    within: Option<Duration>,
+    /// The server ends with it.
+    is_last: bool,
 }
 
 impl PipeServer {
@@ -104,7 +103,11 @@ impl PipeServer {
                 Asked::Statement => {}
                 // a closed pipe shows at the next read
                 Asked::Question { answer, .. } => {
-                    let _ = sender.send(Sent::Line(answer));
+                    let _ = sender.send(Sent {
+                        text: answer + "\n",
+                        within: None,
+                        is_last: false,
+                    });
                 }
                 Asked::Call(call) => {
                     let (server, sender) = (self.clone(), sender.clone());
@@ -125,16 +128,24 @@ impl PipeServer {
             sleep(after).await;
         }
         self.engine.run(&turn).await;
-        match (turn.fault, call.answer(turn.fault)) {
+        let (text, is_last) = match (turn.fault, call.answer(turn.fault)) {
             (Some(Fault::LoseReply { sent, .. }), Some(mut answer)) => {
                 answer.truncate(sent.min(answer.len().saturating_sub(1)));
-                Some(Sent::Last(answer))
+                (answer, true)
             }
-            (Some(Fault::Drip { within }), Some(answer)) => Some(Sent::Slowly(answer, within)),
-            (_, Some(answer)) => Some(Sent::Line(answer)),
-            (Some(Fault::Hang { .. } | Fault::LandLate { .. }), None) => None,
-            (_, None) => Some(Sent::Last(String::new())),
-        }
+            (_, Some(answer)) => (answer + "\n", false),
+            (Some(Fault::Hang { .. } | Fault::LandLate { .. }), None) => return None,
+            (_, None) => (String::new(), true),
+        };
+        let within = match turn.fault {
+            Some(Fault::Drip { within }) => Some(within),
+            _ => None,
+        };
+        Some(Sent {
+            text,
+            within,
+            is_last,
+        })
     }
 }
 
@@ -144,33 +155,13 @@ async fn write(
     mut sent: mpsc::UnboundedReceiver<Sent>,
 ) -> Ended {
     while let Some(next) = sent.recv().await {
-        let (line, within) = match next {
-            Sent::Line(line) => (line, None),
-            Sent::Slowly(line, within) => (line, Some(within)),
-            Sent::Last(part) => {
-                // ends either way
-                let _ = writer.write_all(part.as_bytes()).await;
-                let _ = writer.flush().await;
-                return Ended::Died;
-            }
-        };
-        if write_line(&mut writer, line + "\n", within).await.is_err() {
-            return Ended::Closed;
+        let written = exchange::send(&mut writer, next.text.as_bytes(), next.within).await;
+        if next.is_last {
+            return Ended::Died;
+        }
+        if written.is_err() {
+            break;
         }
     }
     Ended::Closed
-}
-
-async fn write_line(
-    writer: &mut (impl AsyncWrite + Unpin),
-    line: String,
-    within: Option<Duration>,
-) -> io::Result<()> {
-    match within {
-        Some(within) => exchange::slowly(writer, line.as_bytes(), within).await,
-        None => {
-            writer.write_all(line.as_bytes()).await?;
-            writer.flush().await
-        }
-    }
 }

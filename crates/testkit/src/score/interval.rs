@@ -137,9 +137,4 @@ mod tests {
         assert!(interval.low > 0.4 && interval.high < 0.9, "{interval:?}");
         assert_eq!(score.intervals(), score.intervals());
     }
-
-    #[test]
-    fn no_tool_at_all_gives_no_interval() {
-        assert_eq!(corpus(0, 0).intervals(), Intervals::default());
-    }
 }

@@ -23,7 +23,8 @@ fn fate(word: &'static str) -> Fate {
     (word, after.parse().unwrap())
 }
 
-/// A hedge is due after 100 ms, as long as the 19th of 20 calls took. The call ends as that attempt, at this time.
+/// A hedge is due after 100 ms, as long as the 19th of 20 calls took. The call ends as that
+/// attempt, at this time.
 const ENDS: &str = "
     first       hedge     ends as            at
     ok@150      ok@1000   21                 150

@@ -4,62 +4,53 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(crate) use callward_testkit::hostile::Era;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::http::Http;
 use crate::pipe::Pipes;
 
-const MODERN: &str = "2026-07-28";
+pub(crate) const MODERN: &str = "2026-07-28";
 const LEGACY: &str = "2025-11-25";
 
 /// The longest a gateway may take to answer: more than its own deadline for a call.
 const LONGEST: Duration = Duration::from_secs(120);
 
-/// Which revision of the protocol is spoken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Era {
-    Legacy,
-    Modern,
+/// Returns the two eras in turn.
+pub(crate) const fn era(number: u64) -> Era {
+    match number.is_multiple_of(2) {
+        true => Era::Modern,
+        false => Era::Legacy,
+    }
 }
 
-impl Era {
-    /// Returns the two in turn.
-    pub(crate) const fn of(number: u64) -> Self {
-        if number.is_multiple_of(2) {
-            Self::Modern
-        } else {
-            Self::Legacy
-        }
+/// Adds what a request says of its client.
+pub(crate) fn with_client(era: Era, mut params: Value) -> Value {
+    if era == Era::Modern {
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": MODERN,
+            "io.modelcontextprotocol/clientInfo": {"name": "soak", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
     }
+    params
+}
 
-    /// Adds what a request says of its client.
-    pub(crate) fn params(self, mut params: Value) -> Value {
-        if self == Self::Modern {
-            params["_meta"] = json!({
-                "io.modelcontextprotocol/protocolVersion": MODERN,
-                "io.modelcontextprotocol/clientInfo": {"name": "soak", "version": "1"},
-                "io.modelcontextprotocol/clientCapabilities": {},
-            });
-        }
-        params
-    }
-
-    /// Returns the method of a server's first request, and the answer to it.
-    pub(crate) fn greeting(self) -> (&'static str, Value) {
-        let capabilities = json!({"tools": {"listChanged": self == Self::Legacy}});
-        match self {
-            Self::Legacy => (
-                "initialize",
-                json!({"protocolVersion": LEGACY, "capabilities": capabilities,
-                    "serverInfo": {"name": "soak", "version": "1"}}),
-            ),
-            Self::Modern => (
-                "server/discover",
-                json!({"resultType": "complete", "supportedVersions": [MODERN],
-                    "capabilities": capabilities, "ttlMs": 0, "cacheScope": "private"}),
-            ),
-        }
+/// Returns the method of a server's first request, and the answer to it.
+pub(crate) fn greeting(era: Era) -> (&'static str, Value) {
+    let capabilities = json!({"tools": {"listChanged": era == Era::Legacy}});
+    match era {
+        Era::Legacy => (
+            "initialize",
+            json!({"protocolVersion": LEGACY, "capabilities": capabilities,
+                "serverInfo": {"name": "soak", "version": "1"}}),
+        ),
+        Era::Modern => (
+            "server/discover",
+            json!({"resultType": "complete", "supportedVersions": [MODERN],
+                "capabilities": capabilities, "ttlMs": 0, "cacheScope": "private"}),
+        ),
     }
 }
 
@@ -100,31 +91,15 @@ impl Channel {
                 Self::Pipe(pipes) => pipes.request(method, params, leaves).await,
             }
         };
-        match timeout(LONGEST, answered).await {
-            Ok(answered) => answered,
-            Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, asked)),
-        }
+        let answered = timeout(LONGEST, answered).await;
+        answered.unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, asked)))
     }
 
-    /// Returns the session, where the way has one.
-    pub(crate) fn session(&self) -> Option<&str> {
+    /// Returns the connection of a client that has what it keeps at servers for itself.
+    pub(crate) fn with_sessions(&mut self) -> Option<&mut Http> {
         match self {
-            Self::Http(http) => http.session.as_deref(),
+            Self::Http(http) => (http.era == Era::Legacy).then_some(http),
             Self::Pipe(_) => None,
-        }
-    }
-
-    /// Returns `true` if the client has what it keeps at servers for itself.
-    pub(crate) const fn has_sessions(&self) -> bool {
-        match self {
-            Self::Http(http) => http.has_sessions(),
-            Self::Pipe(_) => false,
-        }
-    }
-
-    pub(crate) async fn leave(&mut self) {
-        if let Self::Http(http) = self {
-            http.leave().await;
         }
     }
 }

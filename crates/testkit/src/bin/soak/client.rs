@@ -8,35 +8,17 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::channel::Channel;
-use crate::found::Found;
+use crate::found::{Found, KEYS};
 use crate::names::{Named, Names};
-use crate::world::KEYS;
 
 /// A client of one gateway.
 pub(crate) struct Client {
     pub(crate) channel: Channel,
-    pub(crate) number: u64,
     pub(crate) names: Arc<Names>,
     pub(crate) found: Arc<Found>,
-    notes: u64,
 }
 
 impl Client {
-    pub(crate) const fn new(
-        channel: Channel,
-        number: u64,
-        names: Arc<Names>,
-        found: Arc<Found>,
-    ) -> Self {
-        Self {
-            channel,
-            number,
-            names,
-            found,
-            notes: 0,
-        }
-    }
-
     /// Makes one random call.
     pub(crate) async fn step(&mut self) {
         self.found.calls.fetch_add(1, Ordering::Relaxed);
@@ -48,27 +30,17 @@ impl Client {
                 self.put(Some(leaves)).await
             }
             93..95 => self.list().await,
-            _ if self.channel.has_sessions() => self.remember().await,
+            _ if self.channel.with_sessions().is_some() => self.remember().await,
             _ => self.look().await,
         };
         if let Err(error) = done {
             // the gateway may close a connection; what is lost is the call, not the client
             self.found.failed.fetch_add(1, Ordering::Relaxed);
-            match error.kind() {
-                io::ErrorKind::TimedOut => {
-                    self.found.violated(format!("never answered: {error}"));
-                }
-                io::ErrorKind::InvalidData => {
-                    self.found.violated(format!("cannot be read: {error}"));
-                }
-                _ => {}
+            if let io::ErrorKind::TimedOut | io::ErrorKind::InvalidData = error.kind() {
+                self.found
+                    .violated(format!("never answered, or not readably: {error}"));
             }
         }
-    }
-
-    /// Ends the session, and with it the processes that keep its notes.
-    pub(crate) async fn leave(&mut self) {
-        self.channel.leave().await;
     }
 
     async fn look(&mut self) -> io::Result<()> {
@@ -76,9 +48,7 @@ impl Client {
             return self.list().await;
         };
         self.found.looks.fetch_add(1, Ordering::Relaxed);
-        let Some(world) = self.found.world(tool.server()) else {
-            return Ok(());
-        };
+        let world = self.found.world(tool.server());
         let key = fastrand::u64(..KEYS);
         let moment = world.now(key);
         let answer = self.call(&tool, json!({"key": key}), None).await?;
@@ -104,9 +74,7 @@ impl Client {
         let Some(tool) = self.names.any(["put", "swap"][fastrand::usize(..2)]) else {
             return self.list().await;
         };
-        let Some(world) = self.found.world(tool.server()) else {
-            return Ok(());
-        };
+        let world = self.found.world(tool.server());
         let (key, number) = (fastrand::u64(..KEYS), self.found.number());
         let arguments = json!({"key": key, "number": number});
         let answer = self.call(&tool, arguments, leaves).await?;
@@ -136,9 +104,8 @@ impl Client {
             name: keep.name.replace("keep", "recall"),
             identity: keep.identity.replace("keep", "recall"),
         };
-        self.notes += 1;
-        let note = format!("{} {}", self.number, self.notes);
-        let session = self.channel.session().map(str::to_owned);
+        let note = self.found.number().to_string();
+        let session = self.session();
         let kept = self.call(&keep, json!({"note": note}), None).await?;
         if self.text(&kept).is_none() {
             return Ok(());
@@ -148,7 +115,7 @@ impl Client {
         if let Some(recalled) = self.text(&recalled)
             && recalled != note
             && recalled != "nothing"
-            && session.as_deref() == self.channel.session()
+            && session == self.session()
         {
             self.found.violated(format!(
                 "{note:?} was kept by {}, and {recalled:?} recalled",
@@ -156,6 +123,10 @@ impl Client {
             ));
         }
         Ok(())
+    }
+
+    fn session(&mut self) -> Option<String> {
+        self.channel.with_sessions()?.session.clone()
     }
 
     /// Lists the tools: each has the name it always had.

@@ -1,6 +1,8 @@
-//! The gateways: one that serves HTTP, and some that are clients' children.
+//! The gateways: one that serves HTTP, and some that are clients' children; and what a process
+//! holds, as Linux tells it.
 
 use std::error::Error;
+use std::fs;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -14,7 +16,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::found::Found;
 use crate::pipe::Pipes;
-use crate::process::{self, Usage};
+use crate::programs::{NOTES, RELAY};
 use crate::server::Server;
 
 /// What fails is the point: nothing is spared.
@@ -36,10 +38,10 @@ pub(crate) struct Place {
 impl Place {
     fn spawn(&self, name: &str, args: &[&str], servers: &str) -> Result<Child, Box<dyn Error>> {
         let state = self.directory.join(name);
-        std::fs::create_dir_all(&state)?;
+        fs::create_dir_all(&state)?;
         let config = state.join("soak.toml");
-        std::fs::write(&config, format!("{servers}{PATIENT}"))?;
-        let log = std::fs::File::create(state.join("log"))?;
+        fs::write(&config, format!("{servers}{PATIENT}"))?;
+        let log = fs::File::create(state.join("log"))?;
         let child = Command::new(&self.program)
             .args(args)
             .arg("--config")
@@ -95,9 +97,9 @@ impl Wrapped {
         found: &Found,
     ) -> Result<(), Box<dyn Error>> {
         let pid = child.id().ok_or("the gateway has ended")?;
-        let mut below = process::descendants(pid);
+        let mut below = descendants(pid);
         let signal = ["-9", "-15"][fastrand::usize(..2)];
-        process::kill(pid, signal).await;
+        kill(pid, signal).await;
         if timeout(TO_END, child.wait()).await.is_err() {
             found.violated(format!("kill {signal} did not end `run`"));
             child.kill().await?;
@@ -106,7 +108,7 @@ impl Wrapped {
         let mut rounds = 0;
         while !below.is_empty() && rounds < 100 {
             sleep(Duration::from_millis(50)).await;
-            below.retain(|pid| process::is_ours(*pid));
+            below.retain(|pid| is_ours(*pid));
             rounds += 1;
         }
         if !below.is_empty() {
@@ -124,12 +126,67 @@ impl Wrapped {
 /// the rest.
 pub(crate) fn tell(name: &str, start: Usage, end: Usage) -> bool {
     println!("{name:<18}     start        end");
-    let row = |what: &str, start: u64, end: u64| println!("  {what:<16}{start:>8} {end:>10}");
-    row("memory, KiB", start.kilobytes, end.kilobytes);
-    row("descriptors", start.descriptors, end.descriptors);
-    row("threads", start.threads, end.threads);
-    row("processes", start.children, end.children);
-    let is_gone = end.kilobytes == 0;
-    let keeps = |start: u64, end: u64| end > start + MARGIN;
-    !is_gone && !keeps(start.descriptors, end.descriptors) && !keeps(start.children, end.children)
+    let rows = ["memory, KiB", "descriptors", "threads", "processes"];
+    for ((what, start), end) in rows.iter().zip(start).zip(end) {
+        println!("  {what:<16}{start:>8} {end:>10}");
+    }
+    let is_gone = end[0] == 0;
+    !is_gone && end[1] <= start[1] + MARGIN && end[3] <= start[3] + MARGIN
+}
+
+/// What a process holds: memory in KiB, descriptors, threads, and processes below it.
+pub(crate) type Usage = [u64; 4];
+
+pub(crate) fn usage(pid: u32) -> Usage {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let number = |key: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(key));
+        let digits = line.and_then(|line| line.split_whitespace().next());
+        digits.and_then(|digits| digits.parse().ok()).unwrap_or(0)
+    };
+    let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count) as u64;
+    let below = descendants(pid).len() as u64;
+    [number("VmRSS:"), descriptors, number("Threads:"), below]
+}
+
+/// Returns the processes below one.
+pub(crate) fn descendants(pid: u32) -> Vec<u32> {
+    let parents: Vec<(u32, u32)> = fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter_map(|pid| Some((pid, parent(pid)?)))
+        .collect();
+    let mut found = vec![pid];
+    let mut at = 0;
+    while let Some(above) = found.get(at).copied() {
+        let below = parents.iter().filter(|(_, parent)| *parent == above);
+        found.extend(below.map(|(pid, _)| *pid));
+        at += 1;
+    }
+    found.remove(0);
+    found
+}
+
+fn parent(pid: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // the name in brackets may have blanks
+    let (_, after) = stat.rsplit_once(')')?;
+    after.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// Returns `true` if a process is a server of ours.
+pub(crate) fn is_ours(pid: u32) -> bool {
+    fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| {
+        let first = line.split(|byte| *byte == 0).nth(1);
+        first == Some(NOTES.as_bytes()) || first == Some(RELAY.as_bytes())
+    })
+}
+
+/// Sends a signal; returns `true` if it was sent.
+pub(crate) async fn kill(pid: u32, signal: &str) -> bool {
+    let pid = pid.to_string();
+    let killed = Command::new("kill").args([signal, &pid]).status().await;
+    killed.is_ok_and(|status| status.success())
 }

@@ -1,21 +1,28 @@
-//! A client's way to a gateway over HTTP.
+//! As much of HTTP/1.1 as a gateway, its servers and its clients say to each other.
 
 use std::io;
 use std::time::Duration;
 
+pub(crate) use callward_testkit::hostile::{Message, Stream, read};
 use serde_json::{Value, json};
-use tokio::io::BufReader;
+use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::channel::{Era, initialize};
-use crate::wire;
+use crate::channel::{Era, MODERN, initialize, with_client};
+
+/// Writes a head, of which the length is left out, and a body.
+pub(crate) async fn write(stream: &mut Stream, head: &str, body: &str) -> io::Result<()> {
+    let length = body.len();
+    let message = format!("{head}content-length: {length}\r\n\r\n{body}");
+    stream.write_all(message.as_bytes()).await
+}
 
 /// One client's connection and session.
 pub(crate) struct Http {
     address: String,
-    era: Era,
-    stream: Option<wire::Stream>,
+    pub(crate) era: Era,
+    stream: Option<Stream>,
     pub(crate) session: Option<String>,
     id: u64,
 }
@@ -58,22 +65,27 @@ impl Http {
             self.address
         );
         match (self.era, &self.session) {
-            (Era::Modern, _) => head += &wire::mirrored(method, &params),
+            (Era::Modern, _) => {
+                head += &format!("mcp-protocol-version: {MODERN}\r\nmcp-method: {method}\r\n");
+                if let Some(name) = params["name"].as_str() {
+                    head += &format!("mcp-name: {name}\r\n");
+                }
+            }
             (Era::Legacy, Some(session)) => head += &format!("mcp-session-id: {session}\r\n"),
             (Era::Legacy, None) => {}
         }
-        let params = self.era.params(params);
+        let params = with_client(self.era, params);
         let body = json!({"jsonrpc": "2.0", "id": self.id, "method": method, "params": params});
         // an answer that is not read to its end ends the connection
         let mut stream = match self.stream.take() {
             Some(stream) => stream,
             None => BufReader::new(TcpStream::connect(&self.address).await?),
         };
-        wire::write(&mut stream, &head, &body.to_string()).await?;
-        let read = wire::read(&mut stream);
+        write(&mut stream, &head, &body.to_string()).await?;
+        let answer = read(&mut stream);
         let heard = match leaves {
-            None => read.await?,
-            Some(after) => match timeout(after, read).await {
+            None => answer.await?,
+            Some(after) => match timeout(after, answer).await {
                 Ok(heard) => heard?,
                 Err(_) => return Ok(None),
             },
@@ -92,11 +104,6 @@ impl Http {
         ))
     }
 
-    /// Returns `true` if the client has sessions.
-    pub(crate) const fn has_sessions(&self) -> bool {
-        matches!(self.era, Era::Legacy)
-    }
-
     /// Ends the session, and with it what it has at servers.
     pub(crate) async fn leave(&mut self) {
         let Some(session) = self.session.take() else {
@@ -108,8 +115,8 @@ impl Http {
         );
         if let Ok(stream) = TcpStream::connect(&self.address).await {
             let mut stream = BufReader::new(stream);
-            if wire::write(&mut stream, &head, "").await.is_ok() {
-                let _answered = wire::read(&mut stream).await;
+            if write(&mut stream, &head, "").await.is_ok() {
+                let _answered = read(&mut stream).await;
             }
         }
     }

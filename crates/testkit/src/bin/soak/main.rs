@@ -22,11 +22,8 @@ mod gateway;
 mod http;
 mod names;
 mod pipe;
-mod process;
 mod programs;
 mod server;
-mod wire;
-mod world;
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -38,14 +35,13 @@ use std::time::Duration;
 use clap::Parser;
 use tokio::time::{Instant, sleep};
 
-use crate::channel::{Channel, Era};
+use crate::channel::{Channel, Era, era};
 use crate::client::Client;
 use crate::found::Found;
-use crate::gateway::{Place, Wrapped};
+use crate::gateway::{Place, Wrapped, usage};
 use crate::http::Http;
 use crate::names::Names;
 use crate::pipe::Pipes;
-use crate::process::Usage;
 use crate::programs::{NOTES, RELAY};
 use crate::server::Server;
 
@@ -87,16 +83,10 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
 }
 
 async fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
-    let Args {
-        minutes,
-        clients,
-        faults,
-        gateway,
-    } = args;
     let this = std::env::current_exe()?;
     let directory = std::env::temp_dir().join(format!("soak-{}", std::process::id()));
-    let beside = this.with_file_name("callward");
-    let program = gateway.unwrap_or(beside);
+    let beside = || this.with_file_name("callward");
+    let program = args.gateway.unwrap_or_else(beside);
     let place = Place { program, directory };
     let found = Arc::new(Found::default());
 
@@ -109,27 +99,34 @@ async fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
         ("bare", Era::Modern, "prefix = false\n"),
     ] {
         let changes = id != "old";
-        let (server, address) = Server::start(id, era, changes, faults, &found).await?;
+        let (server, address) = Server::start(id, era, changes, args.faults, &found).await?;
         servers += &format!("\n[servers.{id}]\nurl = \"http://{address}/mcp\"\n{more}");
         guests.extend(changes.then_some(server));
     }
     let (gateway, address) = place.serve(&servers).await?;
     let always = ["notes__keep", "notes__recall", "old__keep", "old__look"];
-    let names = Arc::new(Names::new(always.map(str::to_owned).to_vec()));
-    let mut all: Vec<_> = (0..clients)
-        .map(|one| {
-            let channel = Channel::Http(Http::new(address.clone(), Era::of(one)));
-            Client::new(channel, one, names.clone(), found.clone())
-        })
-        .collect();
+    let names = Arc::new(Names {
+        always: always.map(str::to_owned).to_vec(),
+        ..Names::default()
+    });
+    let client_of = |channel, names: &Arc<Names>| Client {
+        channel,
+        names: names.clone(),
+        found: found.clone(),
+    };
+    let mut all = Vec::new();
+    for one in 0..args.clients {
+        let http = Http::new(address.clone(), era(one));
+        all.push(client_of(Channel::Http(http), &names));
+    }
 
     let mut wrapped = Vec::new();
     let mut running = vec![("serve".to_owned(), gateway)];
     for one in 0..WRAPPED {
         let name = format!("piped{one}");
         // each era of clients with each era of servers
-        let (client, server) = (Era::of(one), Era::of(one + 1));
-        let (behind, address) = Server::start(&name, server, false, faults, &found).await?;
+        let (client, server) = (era(one), era(one + 1));
+        let (behind, address) = Server::start(&name, server, false, args.faults, &found).await?;
         let gateway = Wrapped {
             servers: format!(
                 "[servers.{name}]\ncommand = {this:?}\nargs = [{RELAY:?}, {address:?}]\n"
@@ -141,20 +138,15 @@ async fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
         running.push((gateway.name.clone(), gateway.start(&place).await?));
         let names = Arc::new(Names::default());
         for _ in 0..CLIENTS_OF_ONE {
-            let channel = Channel::Pipe(gateway.pipes.clone());
-            let number = all.len() as u64;
-            all.push(Client::new(channel, number, names.clone(), found.clone()));
+            all.push(client_of(Channel::Pipe(gateway.pipes.clone()), &names));
         }
         wrapped.push(gateway);
     }
     sleep(Duration::from_secs(1)).await;
     let pid = |child: &tokio::process::Child| child.id().unwrap_or(0);
-    let start: Vec<_> = running
-        .iter()
-        .map(|(_, child)| Usage::of(pid(child)))
-        .collect();
+    let start: Vec<_> = running.iter().map(|(_, child)| usage(pid(child))).collect();
 
-    let end = Instant::now() + Duration::from_secs(60 * minutes);
+    let end = Instant::now() + Duration::from_secs(60 * args.minutes);
     let clients: Vec<_> = all
         .into_iter()
         .map(|client| tokio::spawn(work(client, end)))
@@ -165,13 +157,10 @@ async fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
         round += 1;
         guests[fastrand::usize(..guests.len())].change();
         let at = fastrand::usize(..running.len());
-        let below = process::descendants(pid(&running[at].1));
-        let below: Vec<_> = below
-            .into_iter()
-            .filter(|pid| process::is_ours(*pid))
-            .collect();
+        let mut below = gateway::descendants(pid(&running[at].1));
+        below.retain(|pid| gateway::is_ours(*pid));
         if let Some(one) = fastrand::choice(below)
-            && process::kill(one, "-9").await
+            && gateway::kill(one, "-9").await
         {
             found.kills.fetch_add(1, Ordering::Relaxed);
         }
@@ -182,7 +171,7 @@ async fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
         }
         if round.is_multiple_of(30) {
             let calls = found.calls.load(Ordering::Relaxed);
-            let (left, held) = (end - Instant::now(), Usage::of(pid(&running[0].1)));
+            let (left, held) = (end - Instant::now(), usage(pid(&running[0].1)));
             eprintln!("{calls} calls, {left:?} left, {held:?}");
         }
     }
@@ -192,16 +181,13 @@ async fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
     sleep(REST).await;
     let mut kept = found.tell();
     for ((name, child), start) in running.iter().zip(start) {
-        if !gateway::tell(name, start, Usage::of(pid(child))) {
+        if !gateway::tell(name, start, usage(pid(child))) {
             eprintln!("violation: {name} has ended, or holds more than at the beginning");
             kept = false;
         }
     }
     println!("configs and logs: {}", place.directory.display());
-    Ok(match kept {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    })
+    Ok(ExitCode::from(u8::from(!kept)))
 }
 
 /// Makes calls until the time has come.
@@ -210,5 +196,7 @@ async fn work(mut client: Client, end: Instant) {
         client.step().await;
         sleep(Duration::from_millis(fastrand::u64(..20))).await;
     }
-    client.leave().await;
+    if let Some(http) = client.channel.with_sessions() {
+        http.leave().await;
+    }
 }

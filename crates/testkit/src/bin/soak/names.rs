@@ -18,11 +18,6 @@ impl Named {
     pub(crate) fn server(&self) -> &str {
         self.identity.split('.').next().unwrap_or_default()
     }
-
-    /// Returns what the tool does, whatever stands before it in its name.
-    pub(crate) fn kind(&self) -> &str {
-        kind(&self.identity)
-    }
 }
 
 /// Returns what a tool does, whatever stands before it in its name.
@@ -34,18 +29,11 @@ pub(crate) fn kind(tool: &str) -> &str {
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     /// Those that each list has.
-    always: Vec<String>,
-    seen: Mutex<BTreeMap<String, String>>,
+    pub(crate) always: Vec<String>,
+    pub(crate) seen: Mutex<BTreeMap<String, String>>,
 }
 
 impl Names {
-    pub(crate) fn new(always: Vec<String>) -> Self {
-        Self {
-            always,
-            seen: Mutex::default(),
-        }
-    }
-
     /// Reads a list of tools; returns what is wrong with it.
     pub(crate) fn read(&self, tools: &[Value]) -> Vec<String> {
         let mut wrong = Vec::new();
@@ -71,16 +59,16 @@ impl Names {
     }
 
     /// Returns any tool of this kind that was ever listed.
-    pub(crate) fn any(&self, kind: &str) -> Option<Named> {
+    pub(crate) fn any(&self, of: &str) -> Option<Named> {
         let seen = self.seen.lock();
-        let named = seen.iter().map(|(name, identity)| Named {
-            name: name.clone(),
-            identity: identity.clone(),
-        });
-        let mut found: Vec<_> = named.filter(|named| named.kind() == kind).collect();
-        match found.len() {
-            0 => None,
-            many => Some(found.swap_remove(fastrand::usize(..many))),
-        }
+        let found: Vec<_> = seen
+            .iter()
+            .filter(|(_, identity)| kind(identity) == of)
+            .collect();
+        let (name, identity) = found.get(fastrand::usize(..found.len().max(1)))?;
+        Some(Named {
+            name: (*name).clone(),
+            identity: (*identity).clone(),
+        })
     }
 }

@@ -13,7 +13,7 @@ use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use crate::channel::{Era, initialize};
+use crate::channel::{Era, initialize, with_client};
 
 /// The pipes to one gateway after another.
 pub(crate) struct Pipes {
@@ -80,7 +80,8 @@ impl Pipes {
     ) -> io::Result<Option<Value>> {
         let pipe = self.now.lock().clone();
         let pipe = pipe.ok_or(io::ErrorKind::NotConnected)?;
-        pipe.request(method, self.era.params(params), leaves).await
+        let params = with_client(self.era, params);
+        pipe.request(method, params, leaves).await
     }
 }
 

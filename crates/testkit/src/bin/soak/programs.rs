@@ -10,9 +10,9 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use crate::channel::Era;
+use crate::channel::{Era, greeting};
+use crate::http;
 use crate::server::{text, tool};
-use crate::wire;
 
 /// Makes this program a server of notes.
 pub(crate) const NOTES: &str = "--serve-notes";
@@ -22,7 +22,7 @@ pub(crate) const RELAY: &str = "--relay";
 /// Serves notes on standard input and output: a process remembers the last one it was given.
 pub(crate) fn serve_notes() -> std::io::Result<()> {
     let mut note = "nothing".to_owned();
-    let (first, greeting) = Era::Legacy.greeting();
+    let (first, greeting) = greeting(Era::Legacy);
     for line in std::io::stdin().lock().lines() {
         let request: Value = serde_json::from_str(&line?).unwrap_or_default();
         let Some(id) = request.get("id") else {
@@ -90,8 +90,8 @@ async fn pass(
     if let Some(known) = known {
         head += &format!("mcp-session-id: {known}\r\n");
     }
-    wire::write(&mut stream, &head, line).await?;
-    let Some(mut heard) = wire::read(&mut stream).await? else {
+    http::write(&mut stream, &head, line).await?;
+    let Some(mut heard) = http::read(&mut stream).await? else {
         return Ok(None);
     };
     if let Some(new) = heard.session {

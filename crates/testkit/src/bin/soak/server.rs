@@ -14,11 +14,10 @@ use tokio::io::BufReader;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::sleep;
 
-use crate::channel::Era;
-use crate::found::Found;
+use crate::channel::{Era, greeting};
+use crate::found::{Found, World};
+use crate::http::{self, Message};
 use crate::names::kind;
-use crate::wire::{self, Message};
-use crate::world::World;
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
 const EVENTS: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n";
@@ -69,7 +68,7 @@ impl Server {
             era,
             faults,
             found: found.clone(),
-            world: found.add(id),
+            world: found.world(id),
             notes: Mutex::default(),
             next: AtomicU64::new(1),
             busy: AtomicUsize::new(0),
@@ -109,14 +108,14 @@ impl Server {
 
     async fn serve(self: Arc<Self>, stream: TcpStream) {
         let mut stream = BufReader::new(stream);
-        while let Ok(Some(heard)) = wire::read(&mut stream).await {
+        while let Ok(Some(heard)) = http::read(&mut stream).await {
             if self.is_down.load(Ordering::Relaxed) {
                 return;
             }
             let Some((head, body)) = self.answer(&heard).await else {
                 return;
             };
-            if wire::write(&mut stream, &head, &body).await.is_err() {
+            if http::write(&mut stream, &head, &body).await.is_err() {
                 return;
             }
         }
@@ -135,7 +134,7 @@ impl Server {
             return Some((ACCEPTED.to_owned(), String::new()));
         };
         let method = request["method"].as_str().unwrap_or_default();
-        let (first, greeting) = self.era.greeting();
+        let (first, greeting) = greeting(self.era);
         let is_known = self.era == Era::Modern || self.notes.lock().contains_key(session);
         if method == first {
             let mut head = OK.to_owned();
