@@ -57,42 +57,46 @@ async fn a_modern_call_carries_its_headers_and_its_bytes() {
 }
 
 #[tokio::test]
-async fn a_header_that_a_server_repeats_in_an_error_is_hidden() {
+async fn a_secret_that_a_server_repeats_in_an_error_is_hidden() {
     let mut server = Server::start().await;
-    let spec = HttpSpec::new(&format!("http://{}/mcp", server.address))
+    let spec = HttpSpec::new(&format!("http://{}/mcp?key=s3cr3t-qu3ry", server.address))
         .and_then(|spec| spec.with_header("authorization", "Bearer s3cr3t-t0k3n"))
         .and_then(|spec| spec.with_header("x-tenant", "short"))
         .unwrap();
     let upstream = start(Target::Http(spec), |_| {});
     server.greet_modern().await;
     upstream.ready(LONG).await.unwrap();
-    let rpc =
-        r#"{"code":-32000,"message":"no s3cr3t-t0k3n, short","data":["Bearer s3cr3t-t0k3n"]}"#;
+    let rpc = |id| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32000,"message":"no s3cr3t-t0k3n, short","data":["Bearer s3cr3t-t0k3n"]}}}}"#
+        )
+    };
     let text = "content-type: text/plain\r\n";
-    for (status, headers, body) in [
+    let hidden = "no [redacted], short";
+    for (status, headers, body, expected) in [
+        (200, JSON, rpc("ID"), hidden),
+        (500, JSON, rpc("ID"), hidden),
+        (500, JSON, rpc("null"), hidden),
+        (503, text, "no s3cr3t-t0k3n, short".to_owned(), hidden),
+        (
+            500,
+            text,
+            "no /mcp?key=s3cr3t-qu3ry".to_owned(),
+            "no /mcp?key=[redacted]",
+        ),
         (
             200,
-            JSON,
-            format!(r#"{{"jsonrpc":"2.0","id":ID,"error":{rpc}}}"#),
+            "content-type: a/s3cr3t-t0k3n\r\n",
+            String::new(),
+            "a/[redacted]",
         ),
-        (
-            500,
-            JSON,
-            format!(r#"{{"jsonrpc":"2.0","id":ID,"error":{rpc}}}"#),
-        ),
-        (
-            500,
-            JSON,
-            format!(r#"{{"jsonrpc":"2.0","id":null,"error":{rpc}}}"#),
-        ),
-        (503, text, "no s3cr3t-t0k3n, short".to_owned()),
     ] {
         let answer = async |asked: Exchange| {
             let body = body.replace("ID", &asked.id());
             asked.answer(status, headers, &body).await;
         };
         let error = server.fail(&upstream, answer).await;
-        assert!(error.message().contains("no [redacted], short"), "{error}");
+        assert!(error.message().contains(expected), "{error}");
         assert!(!format!("{error:?}").contains("s3cr3t"), "{error:?}");
     }
 }

@@ -26,7 +26,7 @@ use super::pool::Pool;
 pub(super) struct Client {
     connect: Connect,
     pub(super) pool: Arc<Pool>,
-    uri: Uri,
+    pub(super) uri: Uri,
     /// The request target, in the form that the recipient of the request expects.
     target: Uri,
     /// What every request carries: the headers of the configuration, and what follows from the

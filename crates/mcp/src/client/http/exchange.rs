@@ -178,10 +178,12 @@ async fn read(
         }
     } else {
         let content_type = response.headers().get(CONTENT_TYPE);
+        let content_type = content_type.map_or(b"".as_slice(), HeaderValue::as_bytes);
+        let content_type = link.hide(Bytes::copy_from_slice(content_type));
         return Err(RequestError::protocol(format!(
             "the server answered HTTP {status} with content type {:?}, which is neither JSON nor an \
              event stream",
-            plain_text(content_type.map_or(b"", HeaderValue::as_bytes))
+            plain_text(&content_type)
         )));
     };
     Ok((result, session_id))

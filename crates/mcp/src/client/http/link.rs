@@ -84,14 +84,19 @@ impl HttpLink {
         link
     }
 
-    /// Hides the values of the configured headers in what the server says: it may repeat them.
+    /// Hides the values of the configured headers and of the URL's query in what the server says: it
+    /// may repeat them.
     pub(super) fn hide(&self, text: Bytes) -> Bytes {
-        let headers = self
-            .client
-            .iter()
-            .flat_map(|client| client.headers.values());
+        let client = self.client.iter();
+        let queries = client.clone().filter_map(|client| client.uri.query());
+        let pairs = queries.flat_map(|query| query.split('&'));
+        let values = pairs.filter_map(|pair| Some(pair.split_once('=')?.1));
+        let headers = client.flat_map(|client| client.headers.values());
         let mut shown = String::from_utf8_lossy(&text);
-        for value in headers.filter_map(|value| value.to_str().ok()) {
+        for value in headers
+            .filter_map(|value| value.to_str().ok())
+            .chain(values)
+        {
             let token = value.split_once(' ').map(|(_scheme, token)| token);
             for secret in [Some(value), token].into_iter().flatten() {
                 if secret.len() >= LEAST_SECRET && shown.contains(secret) {
