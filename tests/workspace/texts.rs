@@ -5,7 +5,7 @@ use std::io;
 use crate::sources::{root, sources};
 
 /// Findings that are left, for each check. These numbers may only fall.
-const LONG_LINES: usize = 1;
+const LONG_LINES: usize = 0;
 const PRIVATE_WORDS: usize = 8;
 
 /// Words and phrases of a private dialect: each has a standard word.

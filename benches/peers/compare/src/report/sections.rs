@@ -13,11 +13,6 @@ const KNOWN: &[(&str, &str, &str)] = &[
         "cargo bench --features otlp --bench stack_cost",
     ),
     (
-        "telemetry_cost",
-        "What telemetry costs",
-        "cargo bench --features otlp --bench stack_cost -- exporting",
-    ),
-    (
         "freshness",
         "Lifetimes on a day of agent traffic",
         "cargo bench --bench freshness",

@@ -84,8 +84,8 @@ impl HttpLink {
         link
     }
 
-    /// Hides the values of the configured headers and of the URL's query in what the server says: it
-    /// may repeat them.
+    /// Hides the values of the configured headers and of the URL's query in what the server says:
+    /// it may repeat them.
     pub(super) fn hide(&self, text: Bytes) -> Bytes {
         let client = self.client.iter();
         let queries = client.clone().filter_map(|client| client.uri.query());
