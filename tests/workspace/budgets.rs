@@ -14,7 +14,7 @@ const BUDGETS: [(&str, usize); 16] = [
     ("chaos", 727),
     ("core", 9024),
     ("facade", 2973),
-    ("gateway", 8798),
+    ("gateway", 8800),
     ("limit", 1265),
     ("loopguard", 389),
     ("mcp", 9403),

@@ -17,10 +17,12 @@ pub(crate) struct StateDir {
 
 impl StateDir {
     /// Returns the given directory, or else `callward` below the user's state folder
-    /// (`$XDG_STATE_HOME`, by default `~/.local/state`). `None` if there is no home directory
-    /// either: nothing is kept then.
+    /// (`$XDG_STATE_HOME`, by default `$HOME/.local/state`). `None` if neither is set: nothing is
+    /// kept then.
     pub(crate) fn locate(given: Option<&Path>) -> Option<Self> {
+        let has = |name| std::env::var_os(name).is_some();
         let users = || Some(Xdg::new().ok()?.state_dir()?.join("callward"));
+        let users = || users().filter(|_| has("HOME") || has("XDG_STATE_HOME"));
         let root = given.map(Path::to_owned).or_else(users)?;
         Some(Self { root })
     }
