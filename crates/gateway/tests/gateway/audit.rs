@@ -250,7 +250,7 @@ async fn a_file_is_closed_when_it_is_a_second_old_and_the_next_goes_on_from_it()
     assert!(found["files"].as_u64() >= Some(2), "{found}");
 }
 
-/// Makes calls, each with a number of its own, until the gateway is gone. Tells which were
+/// Makes calls, each with a number of its own, until the gateway is gone. Returns which were
 /// answered.
 async fn calls(gateway: &Gateway, numbers: &AtomicU64, answered: UnboundedSender<String>) {
     loop {

@@ -26,7 +26,7 @@ async fn reports(gateway: &Gateway, tool: &str, count: usize, delay_ms: u32) -> 
 #[tokio::test]
 async fn a_killed_child_fails_only_its_own_calls_and_comes_back() {
     let two = sample("doomed") + &sample("other");
-    // without repeats, so that each call tells the outcome of its one attempt
+    // without retries, so that each call ends as its one attempt
     let gateway = Gateway::configured(&format!("[retry]\nmax_attempts = 1\n{two}")).await;
     let old = pid(&gateway).await;
     let kill = async {

@@ -120,12 +120,12 @@ async fn no_server_writes_under_our_keys() {
         ..Script::counting(&tools)
     };
     let forged = json!({TRAIL: "forged", CACHE: {"status": "forged"}});
-    for (settings, tells) in [("", false), (REPORTING, true)] {
+    for (settings, has_reports) in [("", false), (REPORTING, true)] {
         let gateway = Gateway::fixed(&format!("{settings}{}", server.server("desk"))).await;
         // the second time from the cache
         for status in ["miss", "hit"] {
             let answer = gateway.mcp("desk__meta", json!({})).await;
-            says(result(&answer), tells.then_some(status));
+            says(result(&answer), has_reports.then_some(status));
             let meta = &answer["result"]["_meta"];
             assert_eq!((&meta[UPSTREAM], &meta["mine"]), (&forged, &json!(1)));
         }
@@ -137,7 +137,7 @@ async fn no_server_writes_under_our_keys() {
                 let shown = data[name].to_string();
                 assert!(!shown.contains("forged"), "{name} in {answer}");
             }
-            assert_eq!(data[TRAIL].is_object(), tells, "{answer}");
+            assert_eq!(data[TRAIL].is_object(), has_reports, "{answer}");
             assert_eq!(data[UPSTREAM]["mine"], 1, "{answer}");
             let found = ["delivery", "kind", "server"].map(|name| data[name].as_str());
             let expected = match code {

@@ -1,5 +1,5 @@
 //! The gateways: one that serves HTTP, and some that are clients' children; and what a process
-//! holds, as Linux tells it.
+//! holds, from `/proc`.
 
 use std::error::Error;
 use std::fs;
