@@ -64,7 +64,7 @@ fn user_of(headers: &HeaderMap) -> Option<&'static str> {
 
 /// What went wrong, for HTTP. A call that may have run is not a 503: clients repeat those.
 fn status(error: &ToolError) -> StatusCode {
-    match (error.kind(), error.delivery()) {
+    match (error.kind, error.delivery) {
         (ErrorKind::UnknownTool, _) => StatusCode::NOT_FOUND,
         (ErrorKind::InvalidCall, _) => StatusCode::BAD_REQUEST,
         (_, Delivery::NotSent) => StatusCode::SERVICE_UNAVAILABLE,

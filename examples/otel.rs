@@ -102,7 +102,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     for tool in ["orders.get_order", "orders.get_order", "orders.pay_order"] {
         let call = stack.prepare(tool, json!({"id": 7}).to_string())?;
         if let Err(error) = stack.run(call).await {
-            println!("{tool}: {}", error.kind());
+            println!("{tool}: {}", error.kind);
         }
     }
 

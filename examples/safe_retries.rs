@@ -45,7 +45,7 @@ impl Tally {
     fn add(&mut self, answer: &Result<ToolOutput, ToolError>) {
         match answer {
             Ok(_) => self.answered += 1,
-            Err(error) if error.kind() == ErrorKind::OutcomeUnknown => {
+            Err(error) if error.kind == ErrorKind::OutcomeUnknown => {
                 self.unknown += 1;
                 self.said.get_or_insert_with(|| error.to_string());
             }

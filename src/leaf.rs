@@ -37,7 +37,7 @@ impl Service<ToolCall> for Leaf {
         {
             return Box::pin(ready(Err(client_left())));
         }
-        let timed = call.record().cloned().map(|record| Timed {
+        let timed = call.record.clone().map(|record| Timed {
             record,
             began: Instant::now(),
         });

@@ -217,12 +217,12 @@ impl Scan {
                                 }
                             });
                             // a server that asks for time has not failed
-                            if error.kind() == ErrorKind::RateLimited {
+                            if error.kind == ErrorKind::RateLimited {
                                 drop(permit);
                             } else {
                                 permit.fail(&error);
                             }
-                            let asked = error.retry_after().unwrap_or_default();
+                            let asked = error.retry_after.unwrap_or_default();
                             quiet = ended + asked.min(LONGEST_ASKED).max(pause);
                             due = Some(quiet);
                             pause = (pause * 2).min(SCAN_PAUSE_MAX);

@@ -85,7 +85,7 @@ type Failed = FnClassifier<fn(&Result<ToolOutput, ToolError>) -> bool>;
 fn failed(result: &Result<ToolOutput, ToolError>) -> bool {
     result
         .as_ref()
-        .is_err_and(|error| error.kind().blames_server())
+        .is_err_and(|error| error.kind.blames_server())
 }
 
 fn subject<S>(service: S, call: &ToolCall) -> Subject

@@ -40,7 +40,7 @@ pub(crate) fn made() -> Vec<(ErrorKind, Delivery)> {
         if text.contains(".into_kind(ErrorKind::") {
             turned.insert(path.clone());
         }
-        if text.contains(".with_delivery(") {
+        if text.contains("error.delivery = ") {
             moved.insert(path);
         }
     }

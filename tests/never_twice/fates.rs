@@ -97,7 +97,7 @@ async fn run(fates: [Vec<Fate>; 2], kinds: &[(&str, Sort)]) -> Result<(), TestCa
             && *sort == Sort::Unsafe
         {
             prop_assert!(
-                error.delivery() != Delivery::Unknown || error.kind() == ErrorKind::OutcomeUnknown,
+                error.delivery != Delivery::Unknown || error.kind == ErrorKind::OutcomeUnknown,
                 "an unsafe call that may have run must say so: {error}"
             );
         }

@@ -119,12 +119,12 @@ async fn a_server_that_cannot_be_reached_is_probed_by_pings_and_by_no_write() {
     site.set(false);
     for n in 0..5 {
         let error = fails(&stack, &format!("s.add_{n}")).await;
-        assert_eq!(error.kind(), ErrorKind::ConnectFailed);
+        assert_eq!(error.kind, ErrorKind::ConnectFailed);
     }
     // the sixth tool was never called, and its server is not asked
     let error = fails(&stack, "s.add_5").await;
-    assert_eq!(error.kind(), ErrorKind::BreakerOpen);
-    assert_eq!(error.retry_after(), Some(Duration::from_secs(10)));
+    assert_eq!(error.kind, ErrorKind::BreakerOpen);
+    assert_eq!(error.retry_after, Some(Duration::from_secs(10)));
     has(error, &["server `s`"]);
     assert_eq!(state(&stack, &Subject::Server), BreakerState::Open);
     has(stack.explain("s.add_5").unwrap(), &["its breaker"]);

@@ -110,10 +110,10 @@ async fn a_removed_server_finishes_its_calls_and_its_unique_tools_go() {
     stack.remove_server(&"c".parse().unwrap()).unwrap();
     changes.next().await.unwrap();
     let error = fails(&stack, "set.only_here").await;
-    assert_eq!(error.kind(), ErrorKind::UnknownTool);
+    assert_eq!(error.kind, ErrorKind::UnknownTool);
     // made while it was there: the servers that stay do not have it
     let error = stack.run(made).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::NoEligibleServer);
+    assert_eq!(error.kind, ErrorKind::NoEligibleServer);
     has(error, &["a does not offer the tool"]);
 
     // what was read from a server that is drained is kept, and not if it is removed
@@ -133,7 +133,7 @@ async fn a_removed_server_finishes_its_calls_and_its_unique_tools_go() {
     assert_eq!(leaving.in_flight(), 1);
     assert!(stack.catalogue().entries().is_empty() && stack.servers().is_empty());
     let error = fails(&stack, "set.add").await;
-    assert_eq!(error.kind(), ErrorKind::UnknownTool);
+    assert_eq!(error.kind, ErrorKind::UnknownTool);
     assert!(!running.is_finished());
     assert_eq!(leaving.finished().await, Drained::Idle);
     assert_eq!(running.await.unwrap().unwrap().to_text(), last);

@@ -72,12 +72,12 @@ async fn arguments_that_do_not_fit_and_unknown_tools_are_the_callers_fault() {
     let (stack, runs) = orders().await;
     let odd = json!({"id": "seven"});
     let error = stack.call("orders.get_order", odd).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::InvalidCall);
-    assert_eq!(error.code(), Some(-32602));
+    assert_eq!(error.kind, ErrorKind::InvalidCall);
+    assert_eq!(error.code, Some(-32602));
     has(error, &["expected u64"]);
     let error = stack.call("order.get_order", json!({})).await.unwrap_err();
     let expected = (ErrorKind::UnknownTool, Delivery::NotSent);
-    assert_eq!((error.kind(), error.delivery()), expected);
+    assert_eq!((error.kind, error.delivery), expected);
     has(error, &["orders__get_order"]);
     assert_eq!(runs.load(Ordering::SeqCst), 0);
 }

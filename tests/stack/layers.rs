@@ -44,7 +44,7 @@ async fn errors_of_tower_s_layers_are_errors_of_calls() {
         (shed, ErrorKind::Overloaded, Delivery::NotSent),
         (broken, ErrorKind::ServerFault, Delivery::Unknown),
     ] {
-        assert_eq!((error.kind(), error.delivery()), (kind, delivery));
+        assert_eq!((error.kind, error.delivery), (kind, delivery));
     }
 }
 

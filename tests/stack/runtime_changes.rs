@@ -294,10 +294,10 @@ fn judge(number: usize, result: &Result<ToolOutput, ToolError>, executions: u32)
         }
         Err(error) => error,
     };
-    assert!(!error.message().is_empty(), "{about}");
-    let is_unsent = error.delivery() == Delivery::NotSent;
+    assert!(!error.message.is_empty(), "{about}");
+    let is_unsent = error.delivery == Delivery::NotSent;
     assert!(!is_unsent || executions == 0, "{about}");
-    match error.kind() {
+    match error.kind {
         ErrorKind::NoEligibleServer | ErrorKind::UnknownTool => true,
         ErrorKind::Overloaded
         | ErrorKind::BreakerOpen

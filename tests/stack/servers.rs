@@ -18,9 +18,9 @@ async fn a_server_that_is_down_hides_no_other_and_appears_when_it_comes_up() {
     let stack = up(builder, &[&good, &late]).await;
     stack.call("good.get_a", json!({})).await.unwrap();
     let error = fails(&stack, "late.get_b").await;
-    assert_eq!(error.kind(), ErrorKind::UnknownTool);
+    assert_eq!(error.kind, ErrorKind::UnknownTool);
     let text = "; server `late` is not connected and may offer it";
-    assert!(error.message().ends_with(text), "{error}");
+    assert!(error.message.ends_with(text), "{error}");
     let status = &stack.servers()[1];
     assert!(!status.up, "{status:?}");
     has(status.last_error.as_ref().unwrap(), &["it failed"]);
@@ -32,7 +32,7 @@ async fn a_server_that_is_down_hides_no_other_and_appears_when_it_comes_up() {
     stack.call("late.get_b", json!({})).await.unwrap();
     assert!(stack.servers()[1].up);
     let error = fails(&stack, "late.get_c").await;
-    assert!(!error.message().contains("connected"), "{error}");
+    assert!(!error.message.contains("connected"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -85,10 +85,8 @@ impl Recorder {
 
     fn full(&self, called: &Called, out: &mut Members) {
         let (call, plan, error) = (&called.call, called.call.plan(), called.error());
-        let facts = call
-            .record()
-            .map(|record| record.facts())
-            .unwrap_or_default();
+        let facts = call.record.as_ref().map(|record| record.facts());
+        let facts = facts.unwrap_or_default();
         out.put("effect", plan.effect.as_str());
         out.put("plan_reason", &plan.reason);
         self.caller(call.caller(), out);
@@ -104,7 +102,7 @@ impl Recorder {
         let skips = plan.confirm == ConfirmRule::Skip;
         out.put("confirm", if skips { "skip" } else { "ask" });
         let server = facts.server.as_ref().map(|(server, _)| server);
-        let server = server.or_else(|| error?.server());
+        let server = server.or_else(|| error?.server.as_ref());
         out.put("server", server.map(|server| server.as_str()));
         out.put("attempts", facts.started_attempts);
         out.put("cache", facts.cache.as_str());
@@ -140,7 +138,7 @@ impl Recorder {
     }
 
     fn error(&self, error: &ToolError, out: &mut Members) {
-        let message: String = error.message().chars().take(MAX_MESSAGE).collect();
+        let message: String = error.message.chars().take(MAX_MESSAGE).collect();
         let redactor = &self.config.redactor;
         let message = redactor.redact(json!(message).to_string().as_bytes());
         let mut error = brief(error);
@@ -175,7 +173,7 @@ impl Recorder {
 }
 
 fn brief(error: &ToolError) -> Value {
-    json!({"kind": error.kind(), "delivery": error.delivery()})
+    json!({"kind": error.kind, "delivery": error.delivery})
 }
 
 /// The members of a JSON object, in order.
@@ -211,10 +209,10 @@ fn client(inbound: Option<&Arc<Inbound>>) -> Option<Map<String, Value>> {
 
 /// Returns the layer that refused the call; `None` if it was sent, or may have been.
 fn refuser(error: &ToolError) -> Option<&'static str> {
-    if error.delivery() != Delivery::NotSent {
+    if error.delivery != Delivery::NotSent {
         return None;
     }
-    match error.kind() {
+    match error.kind {
         ErrorKind::BreakerOpen => Some("breaker"),
         ErrorKind::InvalidCall => Some("check"),
         ErrorKind::NoEligibleServer => Some("router"),

@@ -117,7 +117,7 @@ impl Shared {
         let admitted = circuit.admit_call(is_write, is_extra);
         let is_open = || matches!(circuit.state(), BreakerState::HalfOpen | BreakerState::Open);
         match &admitted {
-            Ok(_) if call.record().is_some() && is_open() => {
+            Ok(_) if call.record.is_some() && is_open() => {
                 self.record(call, Outcome::Probe, "to find out whether it is well again");
             }
             Ok(_) => {}
@@ -259,7 +259,7 @@ fn settle(
         false => judge_error(error),
     };
     let was_in_a_hurry =
-        error.kind() == ErrorKind::Timeout && short_share.is_some_and(|share| share.has_ended());
+        error.kind == ErrorKind::Timeout && short_share.is_some_and(|share| share.has_ended());
     match verdict {
         Verdict::Success => permit.succeed(),
         Verdict::Failure if !was_in_a_hurry => {

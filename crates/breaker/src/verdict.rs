@@ -21,7 +21,7 @@ pub enum Verdict {
 /// open for as long as callers make mistakes.
 pub(crate) fn judge_error(error: &ToolError) -> Verdict {
     use ErrorKind::{InvalidCall, TooLarge, Unauthorized, UnknownTool};
-    match (error.kind(), error.delivery()) {
+    match (error.kind, error.delivery) {
         (kind, _) if kind.blames_server() => Verdict::Failure,
         (InvalidCall | TooLarge | Unauthorized | UnknownTool, Delivery::Answered) => {
             Verdict::Success
@@ -41,7 +41,7 @@ pub(crate) fn judge_error(error: &ToolError) -> Verdict {
 /// a server so counts it once for each tool, where this function has only one word for a failure.
 #[must_use]
 pub fn judge_error_of_transport(error: &ToolError) -> Verdict {
-    match (error.kind(), error.delivery()) {
+    match (error.kind, error.delivery) {
         (ErrorKind::ConnectFailed | ErrorKind::ConnectionLost, _) => Verdict::Failure,
         // our own refusals were sent nowhere; the outcome of a cancelled call is unknown. A fault
         // that was reported is an answer, though a gateway that reports it may not know the outcome
@@ -54,7 +54,7 @@ pub fn judge_error_of_transport(error: &ToolError) -> Verdict {
 /// Returns `true` if the tool that was called may be the only cause of a lost connection: the
 /// server had the call, or a part of it.
 pub(crate) fn may_be_the_tool(error: &ToolError) -> bool {
-    error.kind() == ErrorKind::ConnectionLost && error.delivery() != Delivery::NotSent
+    error.kind == ErrorKind::ConnectionLost && error.delivery != Delivery::NotSent
 }
 
 #[cfg(test)]

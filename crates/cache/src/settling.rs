@@ -168,9 +168,7 @@ mod tests {
             failed(ConnectionLost, Delivery::Unknown),
             failed(Cancelled, Delivery::Unknown),
             failed(OutcomeUnknown, Delivery::Unknown),
-            answered(Unauthorized, 401)
-                .with_http_status(401)
-                .with_delivery(Delivery::Unknown),
+            failed(Unauthorized, Delivery::Unknown).with_http_status(401),
             by_gateway("unknown"),
             by_gateway("answered"),
             by_gateway("never"),

@@ -110,7 +110,7 @@ impl Shared {
             counts.hits += 1;
             counts.saved += entry.cost;
         });
-        if let Some(record) = call.record() {
+        if let Some(record) = &call.record {
             record.with(|facts| {
                 facts.cache = CacheStatus::Hit;
                 facts.cache_age = Some(entry.age(now));
@@ -155,14 +155,16 @@ impl Shared {
 
 /// Writes the cache's part into the record of a call, if it has one.
 pub(crate) fn note(call: &ToolCall, status: CacheStatus) {
-    if let Some(record) = call.record() {
+    if let Some(record) = &call.record {
         record.with(|facts| facts.cache = status);
     }
 }
 
 /// Writes which state a call reads or writes into its record, if that wants decisions.
 pub(crate) fn note_scope(call: &ToolCall, describe: impl FnOnce() -> String) {
-    if let Some(record) = call.record().filter(|record| record.wants_decisions()) {
+    if let Some(record) = &call.record
+        && record.wants_decisions()
+    {
         let scope = describe();
         record.with(|facts| facts.cache_scope = Some(scope));
     }
@@ -171,11 +173,7 @@ pub(crate) fn note_scope(call: &ToolCall, describe: impl FnOnce() -> String) {
 /// Returns why an answer may not be given to another call, if so. It must be a success, as a
 /// failure may be transient, and complete, as a round of an exchange belongs to its own call.
 pub(crate) fn unshareable(output: &ToolOutput) -> Option<RefusalReason> {
-    if output.is_error() {
-        Some(RefusalReason::ToolError)
-    } else if output.status() != OutputStatus::Complete {
-        Some(RefusalReason::Incomplete)
-    } else {
-        None
-    }
+    let failed = output.is_error().then_some(RefusalReason::ToolError);
+    let is_partial = output.status() != OutputStatus::Complete;
+    failed.or_else(|| is_partial.then_some(RefusalReason::Incomplete))
 }

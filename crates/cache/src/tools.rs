@@ -193,7 +193,7 @@ impl Record {
     /// Counts and records a call that is sent without a look-up.
     pub(crate) fn bypass(&self, call: &ToolCall, reason: BypassReason) {
         self.count(|counts| counts.bypass(reason));
-        if let Some(record) = call.record() {
+        if let Some(record) = &call.record {
             record.with(|facts| {
                 facts.cache = CacheStatus::Bypass;
                 facts.cache_bypass = Some(reason.as_str());

@@ -102,6 +102,6 @@ fn reason(result: Option<&Result<ToolOutput, ToolError>>) -> &'static str {
         None => "dropped",
         Some(Ok(output)) if output.is_error() => "tool_error",
         Some(Ok(_)) => "repeated",
-        Some(Err(error)) => error.kind().as_str(),
+        Some(Err(error)) => error.kind.as_str(),
     }
 }

@@ -17,7 +17,7 @@
 //! let server = ChaosServer::new("bank".parse()?, vec![pay], chaos, ledger.clone());
 //! let stack = Stack::builder().server(Server::new(server)).build().await?;
 //! let error = stack.call("bank.pay", serde_json::json!({"call": 17})).await.unwrap_err();
-//! assert_eq!(error.kind(), callward::ErrorKind::OutcomeUnknown);
+//! assert_eq!(error.kind, callward::ErrorKind::OutcomeUnknown);
 //! assert_eq!(ledger.of(17).executions, 1);
 //! # Ok(())
 //! # }

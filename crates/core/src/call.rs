@@ -69,7 +69,8 @@ struct Parts {
 #[repr(C)]
 #[non_exhaustive]
 pub struct CallContext {
-    record: Option<Arc<CallRecord>>,
+    /// Where the layers write their decisions, if it is read.
+    pub record: Option<Arc<CallRecord>>,
     /// What the call is made for.
     pub purpose: Purpose,
     /// The call is left out of the trace: no layer makes a span for it, and the trace context sent
@@ -175,12 +176,6 @@ impl ToolCall {
         self
     }
 
-    /// Adds the trace context to continue.
-    pub fn with_trace(mut self, trace: Arc<TraceContext>) -> Self {
-        self.context_mut().trace = Some(trace);
-        self
-    }
-
     /// Sends the call to this server of the tool's replica set and to no other, even if it fails or
     /// is slow. A pin does not override the plan: if the server may not get the call, for example a
     /// destructive call at a server of too little weight, the call fails. Default: the router
@@ -217,7 +212,7 @@ impl ToolCall {
 
     /// Returns the record of the call, which `new` starts if there is none.
     pub fn ensure_record(&mut self, new: impl FnOnce() -> CallRecord) -> Arc<CallRecord> {
-        match self.record() {
+        match &self.record {
             Some(record) => record.clone(),
             None => self.context_mut().record.insert(Arc::new(new())).clone(),
         }
@@ -277,11 +272,6 @@ impl ToolCall {
     /// Returns where progress reports go.
     pub fn progress(&self) -> Option<&Arc<dyn ProgressSink>> {
         self.own.as_ref()?.progress.as_ref()
-    }
-
-    /// Returns the record to write decisions into, if it is read.
-    pub fn record(&self) -> Option<&Arc<CallRecord>> {
-        self.record.as_ref()
     }
 
     /// Writes a decision about this attempt into the call's record, if that wants decisions;

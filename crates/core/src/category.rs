@@ -21,7 +21,6 @@ words! {
     /// let hints = Annotations::default().with_destructive(true).with_idempotent(true);
     /// let category = Category::of(&Resolved::from_single(hints, Source::Declared));
     /// assert_eq!(category, Category::Delete);
-    /// assert_eq!(category.hints().idempotent_hint, Some(false));
     /// ```
     #[expect(clippy::exhaustive_enums, reason = "the vocabulary is closed")]
     Category {
@@ -51,7 +50,7 @@ impl Category {
     }
 
     /// Returns the hints a tool of this category has: exactly the four of the MCP specification.
-    pub fn hints(self) -> Annotations {
+    pub(crate) fn hints(self) -> Annotations {
         Annotations::default()
             .with_read_only(self == Self::Read)
             .with_destructive(self == Self::Delete)

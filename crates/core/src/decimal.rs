@@ -7,29 +7,20 @@ use smallvec::SmallVec;
 /// are.
 ///
 /// Up to 32 digits are kept without an allocation.
-///
-/// ```
-/// use callward_core::Decimal;
-///
-/// assert_eq!(Decimal::read("7"), Decimal::read("0.70e1"));
-/// assert_ne!(Decimal::read("9007199254740993"), Decimal::read("9007199254740992"));
-/// assert_eq!(Decimal::read("1e99999999999999999999"), None);
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-#[non_exhaustive]
-pub struct Decimal {
+pub(crate) struct Decimal {
     /// It is below zero.
-    pub negative: bool,
+    pub(crate) negative: bool,
     /// Its digits in ASCII, the first and the last not zero; none of zero itself.
-    pub digits: SmallVec<[u8; 32]>,
+    pub(crate) digits: SmallVec<[u8; 32]>,
     /// The power of ten its digits are multiplied with.
-    pub exponent: i64,
+    pub(crate) exponent: i64,
 }
 
 impl Decimal {
     /// Reads the text of a JSON number; `None` if its exponent is too large. The result for a
     /// text that is not a JSON number is unspecified.
-    pub fn read(text: &str) -> Option<Self> {
+    pub(crate) fn read(text: &str) -> Option<Self> {
         let (negative, text) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
             None => (false, text),

@@ -59,7 +59,7 @@ impl Delivery {
 ///
 /// let error = ToolError::new(ErrorKind::Timeout, Delivery::Unknown, "no answer within 5s");
 /// assert_eq!(error.to_string(), "no answer within 5s (timeout, delivery unknown)");
-/// assert!(error.kind().blames_server());
+/// assert!(error.kind.blames_server());
 /// ```
 #[derive(Debug, Clone)]
 pub struct ToolError(Box<ErrorDetails>);
@@ -68,12 +68,18 @@ pub struct ToolError(Box<ErrorDetails>);
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ErrorDetails {
-    kind: ErrorKind,
-    delivery: Delivery,
-    message: Cow<'static, str>,
-    server: Option<ServerId>,
-    code: Option<i64>,
-    retry_after: Option<Duration>,
+    /// The kind of failure.
+    pub kind: ErrorKind,
+    /// How far the call got.
+    pub delivery: Delivery,
+    /// What happened, without kind and delivery.
+    pub message: Cow<'static, str>,
+    /// The server that failed, if one was chosen.
+    pub server: Option<ServerId>,
+    /// The code the server answered with.
+    pub code: Option<i64>,
+    /// The time after which the server permits a retry.
+    pub retry_after: Option<Duration>,
     source: Option<Arc<dyn Error + Send + Sync>>,
     /// The HTTP status of an answer that was not a success, whatever its body said.
     pub http_status: Option<u16>,
@@ -96,7 +102,7 @@ pub struct ErrorDetails {
 }
 
 /// The moment at which a gate of ours that refused a call is worth asking again, where it may come
-/// before the time that the [refusal states](ToolError::retry_after): a breaker waits for the
+/// before the time that the [refusal states](ErrorDetails::retry_after): a breaker waits for the
 /// outcome of a probe, say, and states when it would do without. Or the moment at which an
 /// unreachable server is back, if it is restarted.
 ///
@@ -184,13 +190,6 @@ impl ToolError {
         self
     }
 
-    /// States how far the call got, where more is known than when the error was made.
-    #[must_use]
-    pub fn with_delivery(mut self, delivery: Delivery) -> Self {
-        self.0.delivery = delivery;
-        self
-    }
-
     /// Turns the failure of a call that was sent and not answered into
     /// [`OutcomeUnknown`](ErrorKind::OutcomeUnknown), keeping itself as the source.
     #[must_use]
@@ -211,31 +210,6 @@ impl ToolError {
         Self(Box::new(inner))
     }
 
-    /// Returns the kind of failure.
-    pub fn kind(&self) -> ErrorKind {
-        self.0.kind
-    }
-
-    /// Returns how far the call got.
-    pub fn delivery(&self) -> Delivery {
-        self.0.delivery
-    }
-
-    /// Returns the message without kind and delivery.
-    pub fn message(&self) -> &str {
-        &self.0.message
-    }
-
-    /// Returns the server that failed, if one was chosen.
-    pub fn server(&self) -> Option<&ServerId> {
-        self.0.server.as_ref()
-    }
-
-    /// Returns the code the server answered with.
-    pub fn code(&self) -> Option<i64> {
-        self.0.code
-    }
-
     /// Returns what the error of another instance of this runtime, asked as a server,
     /// [says](Delivery::told_by_peer) of how far the call got.
     pub fn peer_delivery(&self) -> Option<Delivery> {
@@ -247,7 +221,7 @@ impl ToolError {
     /// A server that answers with a fault may have run the call, whatever the fault is: only the
     /// codes that are given before a call is looked at say that it did not.
     pub fn may_have_run(&self) -> bool {
-        match self.delivery() {
+        match self.delivery {
             Delivery::NotSent => false,
             Delivery::Unknown => true,
             Delivery::Answered => !matches!(
@@ -268,17 +242,12 @@ impl ToolError {
     pub fn rpc_code(&self) -> i64 {
         // HTTP statuses are positive, so they are not codes of JSON-RPC. And an unknown outcome is
         // our own verdict, independent of the answer
-        let reported = self.code().filter(|code| *code <= -32000);
+        let reported = self.code.filter(|code| *code <= -32000);
         match reported.filter(|_| self.outcome.is_none()) {
             Some(code) => code,
-            None if self.kind() == ErrorKind::UnknownTool => -32602,
+            None if self.kind == ErrorKind::UnknownTool => -32602,
             None => Self::RUNTIME_CODE,
         }
-    }
-
-    /// Returns the time after which the server permits a retry.
-    pub fn retry_after(&self) -> Option<Duration> {
-        self.0.retry_after
     }
 }
 

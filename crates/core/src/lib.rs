@@ -67,7 +67,6 @@ pub use attempt::{Attempt, ChosenServer, Share, TimeShare};
 pub use call::{CallContext, Purpose, ToolCall};
 pub use caller::{Caller, Principal, SessionId, WithoutSession};
 pub use category::Category;
-pub use decimal::Decimal;
 pub use effect::{Effect, SafetyLevel};
 pub use error::{
     Delivery, ErrorDetails, ErrorKind, FailedAttempt, OutcomeUnknown, Reopening, ToolError,

@@ -80,8 +80,7 @@ impl ToolOutput {
     /// # Errors
     ///
     /// [`InvalidOutput`] if the text is not a JSON object, if `isError` or `resultType` has the
-    /// wrong type, or if clients may be unable to read it: [`readable::check`] with
-    /// [`readable::MAX_DEPTH`].
+    /// wrong type, or if clients may be unable to read it: [`readable::check`].
     pub fn from_json(body: impl Into<Bytes>) -> Result<Self, InvalidOutput> {
         let body = readable::without_lone_surrogates(body.into());
         if body.iter().find(|b| !b.is_ascii_whitespace()) != Some(&b'{') {
@@ -89,7 +88,7 @@ impl ToolOutput {
             let error = serde::de::Error::custom("expected a JSON object");
             return Err(InvalidOutput::Json(error));
         }
-        readable::check(&body, readable::MAX_DEPTH).map_err(InvalidOutput::Unreadable)?;
+        readable::check(&body).map_err(InvalidOutput::Unreadable)?;
         let head: Head<'_> = serde_json::from_slice(&body).map_err(InvalidOutput::Json)?;
         let status = match head.result_type.as_deref() {
             None | Some("complete") => OutputStatus::Complete,

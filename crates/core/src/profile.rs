@@ -31,7 +31,7 @@ use crate::{AuditScope, Lifetime};
 /// use std::time::Duration;
 /// use callward_core::Profile;
 ///
-/// let mut patient = Profile::epd();
+/// let mut patient = Profile::by_name("epd").unwrap();
 /// patient.attempt_timeout = Duration::from_secs(120);
 /// assert!(patient.retry_destructive_idempotent);
 /// ```
@@ -124,7 +124,7 @@ impl Profile {
 
     /// Returns the rules of MCPGate: each tool reads, writes or deletes, and no write is
     /// idempotent.
-    pub const fn mcpgate() -> Self {
+    const fn mcpgate() -> Self {
         Self {
             name: "mcpgate",
             by_category: true,
@@ -135,7 +135,7 @@ impl Profile {
 
     /// Returns the rules of EPD: an idempotent tool is retried even if it is destructive, and each
     /// call into an open world is recorded.
-    pub const fn epd() -> Self {
+    const fn epd() -> Self {
         Self {
             name: "epd",
             retry_destructive_idempotent: true,

@@ -7,11 +7,11 @@ use memchr::{memchr, memchr2};
 
 /// The maximum depth of an answer: parsers of clients often refuse a message of 128 levels, and the
 /// envelope has some of them.
-pub const MAX_DEPTH: usize = 120;
+const MAX_DEPTH: usize = 120;
 
 /// The maximum depth of the definition of a tool: clients get it inside a list, and one that they
 /// cannot read makes the whole list unreadable.
-pub const MAX_DEFINITION_DEPTH: usize = 64;
+const MAX_DEFINITION_DEPTH: usize = 64;
 
 /// Why clients may be unable to read a JSON text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -25,12 +25,26 @@ pub enum Unreadable {
     Number,
 }
 
-/// Checks how deep the arrays and objects of a JSON text nest, and how large its numbers are.
+/// Checks how deep the arrays and objects of a JSON text nest, 120 levels at most, and how large
+/// its numbers are.
 ///
 /// # Errors
 ///
 /// Why clients may be unable to read the text: its depth, or else a number.
-pub fn check(raw: &[u8], levels: usize) -> Result<(), Unreadable> {
+pub fn check(raw: &[u8]) -> Result<(), Unreadable> {
+    check_within(raw, MAX_DEPTH)
+}
+
+/// As [`check`] for the definition of a tool, with 64 levels at most.
+///
+/// # Errors
+///
+/// As [`check`].
+pub fn check_definition(raw: &[u8]) -> Result<(), Unreadable> {
+    check_within(raw, MAX_DEFINITION_DEPTH)
+}
+
+fn check_within(raw: &[u8], levels: usize) -> Result<(), Unreadable> {
     let (mut depth, mut at) = (0_usize, 0);
     let mut numbers = Ok(());
     while let Some(byte) = raw.get(at) {
@@ -126,9 +140,12 @@ mod tests {
             (r#"["[[["#, 1),
             (r#"["\"#, 1),
         ] {
-            assert_eq!(check(text.as_bytes(), levels), Ok(()), "{text}");
+            assert_eq!(check_within(text.as_bytes(), levels), Ok(()), "{text}");
             if let Some(less) = levels.checked_sub(1) {
-                assert_eq!(check(text.as_bytes(), less), Err(Unreadable::Depth(less)));
+                assert_eq!(
+                    check_within(text.as_bytes(), less),
+                    Err(Unreadable::Depth(less))
+                );
             }
         }
     }
@@ -144,7 +161,7 @@ mod tests {
             for number in numbers.split(' ') {
                 let object = format!(r#"{{"a":["1e400",true,{number} ],"b":1}}"#);
                 for text in [number, &format!("[{number}]"), &object] {
-                    let found = check(text.as_bytes(), 9);
+                    let found = check_within(text.as_bytes(), 9);
                     assert_eq!(found.is_ok(), is_readable, "{text}: {found:?}");
                 }
             }
@@ -180,12 +197,12 @@ mod tests {
         #[test]
         fn what_the_parser_takes_for_numbers_is_judged_as_it_does(text in "-?(0|[1-9][0-9]{0,3})([.][0-9]{1,3})?(e[+-]?[0-9]{1,3})?") {
             let is_read = serde_json::from_str::<f64>(&text).is_ok();
-            prop_assert_eq!(check(text.as_bytes(), 0).is_ok(), is_read, "{}", text);
+            prop_assert_eq!(check_within(text.as_bytes(), 0).is_ok(), is_read, "{}", text);
         }
 
         #[test]
         fn arbitrary_bytes_never_panic(raw in prop::collection::vec(any::<u8>(), 0..48)) {
-            let _ = check(&raw, 1);
+            let _ = check_within(&raw, 1);
             let _ = without_lone_surrogates(raw.into());
         }
     }

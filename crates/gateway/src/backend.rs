@@ -65,9 +65,7 @@ impl StackBackend {
             ));
         }
         // a server that cannot read them may break its connection, which would count against it
-        if let Err(Unreadable::Depth(levels)) =
-            readable::check(&request.arguments, readable::MAX_DEPTH)
-        {
+        if let Err(Unreadable::Depth(levels)) = readable::check(&request.arguments) {
             return Err(refused(format!(
                 "the arguments nest deeper than {levels} levels; make them flatter"
             )));

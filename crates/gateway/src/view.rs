@@ -13,10 +13,10 @@ use crate::config::show_duration;
 
 /// Describes why a call failed.
 pub(crate) fn error(error: &ToolError) -> Value {
-    let wait = error.retry_after().map(|wait| wait.as_millis());
+    let wait = error.retry_after.map(|wait| wait.as_millis());
     json!({
-        "kind": error.kind(),
-        "delivery": error.delivery(),
+        "kind": error.kind,
+        "delivery": error.delivery,
         "message": error.to_string(),
         "retry_after_ms": wait.map(|wait| u64::try_from(wait).unwrap_or(u64::MAX)),
         // as clients get them

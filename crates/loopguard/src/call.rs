@@ -50,7 +50,7 @@ impl Watch {
                 table.answered.fetch_add(1, Ordering::Relaxed);
                 let tool = call.tool().name();
                 tracing::info!(%tool, failures, "answers a call that keeps failing");
-                if let Some(record) = call.record() {
+                if let Some(record) = &call.record {
                     record.with(|facts| facts.is_guarded = true);
                     record.decided(|| {
                         let why = format!("it failed {failures} times in this session");

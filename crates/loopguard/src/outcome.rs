@@ -21,7 +21,7 @@ impl Outcome {
         match result {
             Ok(output) if output.is_error() => Self::failed(&output.to_text()),
             Ok(_) => Self::Succeeded,
-            Err(error) if is_final(error) => Self::failed(error.message()),
+            Err(error) if is_final(error) => Self::failed(&error.message),
             Err(_) => Self::Ignored,
         }
     }
@@ -35,11 +35,11 @@ impl Outcome {
 pub(crate) fn may_have_changed(result: &Output) -> bool {
     match result {
         Ok(output) => !output.is_error(),
-        Err(error) => match error.delivery() {
+        Err(error) => match error.delivery {
             Delivery::NotSent => false,
             Delivery::Unknown => true,
             Delivery::Answered => matches!(
-                error.kind(),
+                error.kind,
                 ErrorKind::Protocol
                     | ErrorKind::ServerFault
                     | ErrorKind::Timeout
@@ -52,7 +52,7 @@ pub(crate) fn may_have_changed(result: &Output) -> bool {
 /// Returns `true` if the next call will fail alike: it was sent, and no time to retry is stated.
 fn is_final(error: &ToolError) -> bool {
     let of_the_call = matches!(
-        error.kind(),
+        error.kind,
         ErrorKind::ConnectionLost
             | ErrorKind::InvalidCall
             | ErrorKind::OutcomeUnknown
@@ -63,7 +63,7 @@ fn is_final(error: &ToolError) -> bool {
             | ErrorKind::Unauthorized
             | ErrorKind::UnknownTool
     );
-    of_the_call && error.delivery() != Delivery::NotSent && error.retry_after().is_none()
+    of_the_call && error.delivery != Delivery::NotSent && error.retry_after.is_none()
 }
 
 /// Writes the guard's answer: what failed, how often, and what to do instead.

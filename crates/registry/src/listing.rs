@@ -139,6 +139,5 @@ fn unreadable(raw: &[u8]) -> Result<(), String> {
             "its definition is larger than {MAX_DEFINITION} bytes"
         ));
     }
-    readable::check(raw, readable::MAX_DEFINITION_DEPTH)
-        .map_err(|why| format!("its definition {why}"))
+    readable::check_definition(raw).map_err(|why| format!("its definition {why}"))
 }

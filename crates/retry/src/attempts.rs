@@ -45,7 +45,7 @@ impl Attempts {
     pub(crate) fn add(&mut self, error: &ToolError, pause: Duration) {
         self.failed.push(FailedAttempt::new(error, self.pause));
         self.pause = pause;
-        self.pausing = Some((Instant::now(), error.kind() == ErrorKind::BreakerOpen));
+        self.pausing = Some((Instant::now(), error.kind == ErrorKind::BreakerOpen));
         self.reached_a_server |= !is_own_refusal(error);
     }
 
@@ -69,8 +69,8 @@ impl Attempts {
         let last = FailedAttempt::new(&error, self.pause);
         error.history = self.failed.iter().cloned().chain([last]).collect();
         let was_sent = |one: &FailedAttempt| one.delivery != Delivery::NotSent;
-        if self.failed.iter().any(was_sent) && error.delivery() == Delivery::NotSent {
-            return error.with_delivery(Delivery::Unknown);
+        if self.failed.iter().any(was_sent) && error.delivery == Delivery::NotSent {
+            error.delivery = Delivery::Unknown;
         }
         error
     }
@@ -78,9 +78,9 @@ impl Attempts {
 
 /// Returns `true` if a breaker or limit of our own refused, so that no server was asked.
 pub(crate) fn is_own_refusal(error: &ToolError) -> bool {
-    error.delivery() == Delivery::NotSent
+    error.delivery == Delivery::NotSent
         && matches!(
-            error.kind(),
+            error.kind,
             ErrorKind::BreakerOpen | ErrorKind::Overloaded | ErrorKind::RateLimited
         )
 }

@@ -34,18 +34,18 @@ pub enum RetryDecision {
 pub fn classify(rule: RetryRule, error: &ToolError) -> RetryDecision {
     let allowed = match rule {
         RetryRule::Safe => true,
-        RetryRule::OnlyUnsent => error.delivery() == Delivery::NotSent,
+        RetryRule::OnlyUnsent => error.delivery == Delivery::NotSent,
         // a rule of a later version retries nothing
         _ => false,
     };
-    if !allowed || !error.kind().is_transient() || error.attempts > 0 {
+    if !allowed || !error.kind.is_transient() || error.attempts > 0 {
         return RetryDecision::Fail;
     }
     // an operator holds the breaker open: no probe will close it
-    if error.kind() == ErrorKind::BreakerOpen && error.retry_after().is_none() {
+    if error.kind == ErrorKind::BreakerOpen && error.retry_after.is_none() {
         return RetryDecision::Fail;
     }
     RetryDecision::Retry {
-        floor: error.retry_after(),
+        floor: error.retry_after,
     }
 }

@@ -34,13 +34,13 @@ impl Stop {
 
     /// Returns the entry for the call's trail.
     pub(crate) fn decision(&self, call: &ToolCall, error: &ToolError) -> Decision {
-        let kind = error.kind();
+        let kind = error.kind;
         let reason = match (&self.why, self.outcome) {
             (Some(why), _) => format!("{kind}: {why}"),
             (None, RetryOutcome::Exhausted) => format!("{kind}: all allowed attempts were made"),
             (None, RetryOutcome::Background) => format!("{kind}: the runtime made the call itself"),
             (None, _) => match call.plan().retry {
-                RetryRule::OnlyUnsent if error.delivery() != Delivery::NotSent => {
+                RetryRule::OnlyUnsent if error.delivery != Delivery::NotSent => {
                     format!("{kind}: it may have run, and must not run twice")
                 }
                 RetryRule::Never => format!("{kind}: such a call is never sent again"),
@@ -65,13 +65,13 @@ impl Stop {
         }
         let why = self.why.as_ref();
         let mut notes = why.map_or_else(String::new, |why| format!("; not retried: {why}"));
-        if error.delivery() == Delivery::Unknown
+        if error.delivery == Delivery::Unknown
             && may_have_an_effect(call)
             && error.outcome.is_none()
         {
             let sent_ago = sent.map(|sent| sent.elapsed()).unwrap_or_default();
             let outcome = OutcomeUnknown::new(call, &error, sent_ago);
-            if !call.plan().is_retryable() && error.kind() != ErrorKind::OutcomeUnknown {
+            if !call.plan().is_retryable() && error.kind != ErrorKind::OutcomeUnknown {
                 return error.into_outcome_unknown(outcome);
             }
             if let Some(verifier) = &outcome.verify_with {
@@ -79,7 +79,7 @@ impl Stop {
             }
             error.outcome = Some(Arc::new(outcome));
         }
-        let is_answer = error.delivery() == Delivery::Answered && error.peer_delivery().is_none();
+        let is_answer = error.delivery == Delivery::Answered && error.peer_delivery().is_none();
         if is_answer && error.may_have_run() && may_have_an_effect(call) {
             notes.push_str("; the call may have run");
             if let Some(verifier) = &call.tool().verifier {
@@ -93,14 +93,14 @@ impl Stop {
         if notes.is_empty() {
             return error;
         }
-        let (kind, message) = (error.kind(), format!("{}{notes}", error.message()));
+        let (kind, message) = (error.kind, format!("{}{notes}", error.message));
         error.into_kind(kind, message)
     }
 }
 
 /// Returns the entry for the call's trail about a retry.
 pub(crate) fn retried(error: &ToolError, pause: Duration) -> Decision {
-    let (kind, delivery) = (error.kind(), error.delivery());
+    let (kind, delivery) = (error.kind, error.delivery);
     let reason = match kind {
         ErrorKind::BreakerOpen => format!("{kind}: waited until the breaker admits calls"),
         _ => format!("{kind}, delivery {delivery}: transient, and safe to retry"),
@@ -110,7 +110,7 @@ pub(crate) fn retried(error: &ToolError, pause: Duration) -> Decision {
 }
 
 fn at_server(decision: Decision, error: &ToolError) -> Decision {
-    match error.server() {
+    match &error.server {
         Some(server) => decision.at(server.clone()),
         None => decision,
     }

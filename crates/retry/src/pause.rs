@@ -34,7 +34,7 @@ impl Pause {
         let recorder = PauseRecorder {
             began: Instant::now(),
             error: error.clone(),
-            record: call.record().cloned(),
+            record: call.record.clone(),
             writer: Writer::of(call),
         };
         async move {

@@ -62,7 +62,7 @@ impl RetryPolicy {
             return Err(RetryOutcome::Background.into());
         }
         let left = time_left(call);
-        let waits_for_breaker = error.kind() == ErrorKind::BreakerOpen && floor.is_some();
+        let waits_for_breaker = error.kind == ErrorKind::BreakerOpen && floor.is_some();
         if waits_for_breaker && left.is_some() {
             self.refused = self.refused.saturating_add(1);
         }
@@ -147,10 +147,10 @@ impl RetryPolicy {
     ) -> Result<Option<Duration>, Stop> {
         let longest = self.shared.config.max_retry_after;
         let Some(stated) = floor else {
-            let restarts = error.kind() == ErrorKind::ConnectFailed && error.reopening.is_some();
+            let restarts = error.kind == ErrorKind::ConnectFailed && error.reopening.is_some();
             return Ok((restarts && left.is_some()).then_some(longest));
         };
-        let is_open = error.kind() == ErrorKind::BreakerOpen;
+        let is_open = error.kind == ErrorKind::BreakerOpen;
         // all waits of a call together are no longer than one may be
         let waited = self.attempts.as_ref().map(|attempts| attempts.waited);
         let waited = waited.unwrap_or_default();
@@ -190,15 +190,15 @@ impl RetryPolicy {
         if let Some(attempts) = &mut self.attempts {
             attempts.add(error, longest);
         }
-        if let Some(record) = call.record()
-            && error.delivery() != Delivery::NotSent
+        if let Some(record) = call.record.as_ref()
+            && error.delivery != Delivery::NotSent
         {
             record.with(|facts| facts.is_resent = true);
         }
         let pause = pause.after(call, error);
         // a server whose breaker refused the call did not fail it
-        let failed = error.server();
-        let failed = failed.filter(|_| error.kind() != ErrorKind::BreakerOpen);
+        let failed = error.server.as_ref();
+        let failed = failed.filter(|_| error.kind != ErrorKind::BreakerOpen);
         call.attempt_mut().advance(failed);
         let begin = Instant::now() + longest;
         self.shared.share_out(call, begin, self.refused);
@@ -245,7 +245,7 @@ impl Policy<ToolCall, ToolOutput, ToolError> for RetryPolicy {
         debug!(
             tool = %call.tool().name(),
             attempt = call.attempt().number,
-            error = %error.kind(),
+            error = %error.kind,
             ?decided,
             "an attempt failed"
         );

@@ -20,7 +20,8 @@ const MAX_ALTERNATES: usize = 4;
 
 /// Returns `true` if a record or a listener wants to know how a call's server is chosen.
 pub(crate) fn is_wanted(events: &RouteEvents, call: &ToolCall) -> bool {
-    events.has_listeners() || call.record().is_some_and(|record| record.wants_decisions())
+    let record = call.record.as_ref();
+    events.has_listeners() || record.is_some_and(|record| record.wants_decisions())
 }
 
 /// Records that a server gets the call.
@@ -33,14 +34,14 @@ pub(crate) fn chosen<S>(selection: &Selection<S>, call: &ToolCall, choice: Choic
     }
     let events = &selection.routing.events;
     if !is_wanted(events, call) {
-        if let Some(record) = call.record() {
+        if let Some(record) = &call.record {
             let server = endpoint.server().clone();
             record.with(|facts| facts.server = Some((server, choice.reason)));
         }
         return;
     }
     let decision = Arc::new(decision(selection, call, Some(choice)));
-    if let Some(record) = call.record() {
+    if let Some(record) = &call.record {
         record.note_route(&decision);
     }
     events.send(|| RouteEvent::RouteDecision(decision));
@@ -80,8 +81,8 @@ pub(crate) fn no_set(call: &ToolCall, strategy: &'static str) -> RouteDecision {
 }
 
 fn send_failed(events: &RouteEvents, call: &ToolCall, decision: RouteDecision, error: &ToolError) {
-    let (decision, error) = (Arc::new(decision), error.kind());
-    if let Some(record) = call.record() {
+    let (decision, error) = (Arc::new(decision), error.kind);
+    if let Some(record) = &call.record {
         record.note_route(&decision);
     }
     events.send(|| RouteEvent::RouteFailed { decision, error });

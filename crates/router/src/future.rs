@@ -39,9 +39,7 @@ where
             };
             let asked = selection.set.endpoints().get(place);
             let mut error = match asked {
-                Some(asked) if error.server().is_none() => {
-                    error.with_server(asked.server().clone())
-                }
+                Some(asked) if error.server.is_none() => error.with_server(asked.server().clone()),
                 _ => error,
             };
             if !is_refusal(&error) {
@@ -131,12 +129,12 @@ fn never_ready() -> ToolError {
 
 /// Returns `true` if our own breaker or queue refused the call, with nothing sent.
 fn is_refusal(error: &ToolError) -> bool {
-    error.delivery() == Delivery::NotSent
-        && matches!(error.kind(), ErrorKind::BreakerOpen | ErrorKind::Overloaded)
+    error.delivery == Delivery::NotSent
+        && matches!(error.kind, ErrorKind::BreakerOpen | ErrorKind::Overloaded)
 }
 
 fn passes_sooner(error: &ToolError, than: &ToolError) -> bool {
-    match (error.retry_after(), than.retry_after()) {
+    match (error.retry_after, than.retry_after) {
         (Some(wait), Some(longer)) => wait < longer,
         (Some(_), None) => true,
         (None, _) => false,

@@ -23,7 +23,7 @@ impl Outcome {
         let Err(error) = result else {
             return Self::Answered;
         };
-        match (error.kind(), error.delivery()) {
+        match (error.kind, error.delivery) {
             // first of all: a server that cannot be reached was sent nothing either
             (kind, _) if kind.blames_server() => Self::Fault,
             (ErrorKind::RateLimited, _) | (_, Delivery::NotSent) => Self::Refused,

@@ -60,7 +60,7 @@ impl<S: ToolService> Service<ToolCall> for AttemptSpan<S> {
             true => span::begin(&call),
             false => Span::none(),
         };
-        if span.is_disabled() && call.record().is_none() {
+        if span.is_disabled() && call.record.is_none() {
             return SpanFuture::unobserved(self.inner.call(call));
         }
         let (call, observed) = ObservedAttempt::begin(call, span);

@@ -24,8 +24,8 @@ pub(crate) fn of_ending(ending: Ending<'_>) -> Option<&'static str> {
 
 /// Returns the value of `error.type` for an error.
 pub(crate) fn error_type(error: &ToolError) -> &'static str {
-    let word = error.code().and_then(code_word);
-    word.unwrap_or_else(|| error.kind().as_str())
+    let word = error.code.and_then(code_word);
+    word.unwrap_or_else(|| error.kind.as_str())
 }
 
 /// Returns the word of a well-known code. A server may answer with any number, and each would
@@ -85,7 +85,7 @@ impl Status {
     /// Returns the status of a request to a server, with the JSON-RPC code that the server answered
     /// with.
     pub(crate) fn of_request(ending: Ending<'_>) -> Self {
-        let code = error(ending).and_then(ToolError::code);
+        let code = error(ending).and_then(|error| error.code);
         Self::new(code.filter(|code| *code < 0), of_ending(ending))
     }
 }

@@ -14,7 +14,7 @@ async fn an_unobserved_call_gets_no_record() {
     let stack = CallSpanLayer::new().layer(AttemptSpanLayer::new().layer(server.clone()));
     let request = call(&tool("x").build(), json!({}));
     stack.oneshot(request).await.unwrap();
-    assert!(server.seen()[0].record().is_none());
+    assert!(server.seen()[0].record.is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -27,7 +27,7 @@ async fn metrics_alone_request_no_decisions() {
     let request = call(&tool("x").build(), json!({}));
     stack.oneshot(request).await.unwrap();
     let seen = server.seen();
-    let record = seen[0].record().unwrap();
+    let record = seen[0].record.as_ref().unwrap();
     assert!(!record.wants_decisions());
     assert_eq!(record.facts().attempts.len(), 1);
 }

@@ -76,8 +76,8 @@ pub fn judge(
         }
     }
     if let Some(Err(error)) = reply
-        && error.kind() == ErrorKind::OutcomeUnknown
-        && error.delivery() != Delivery::Unknown
+        && error.kind == ErrorKind::OutcomeUnknown
+        && error.delivery != Delivery::Unknown
     {
         return fail("an unknown outcome with a delivery");
     }
@@ -88,7 +88,7 @@ pub fn judge(
         Some(Ok(output)) if output.is_error() => Ok(()),
         Some(Ok(_)) if count.executions == 0 => fail("reported as done, and nothing ran"),
         Some(Ok(_)) => Ok(()),
-        Some(Err(error)) => match error.delivery() {
+        Some(Err(error)) => match error.delivery {
             Delivery::NotSent if count.executions > 0 => {
                 fail("reported as not sent, and it was executed")
             }
@@ -98,7 +98,7 @@ pub fn judge(
             // an answered fault is not a promise, by its own documentation
             Delivery::NotSent | Delivery::Answered => Ok(()),
             Delivery::Unknown
-                if error.kind() == ErrorKind::OutcomeUnknown && error.outcome.is_none() =>
+                if error.kind == ErrorKind::OutcomeUnknown && error.outcome.is_none() =>
             {
                 fail("an unknown outcome without what is known")
             }
@@ -106,7 +106,7 @@ pub fn judge(
                 fail("reported as perhaps sent, and no server was ever asked")
             }
             Delivery::Unknown
-                if sort == Sort::Unsafe && error.kind() != ErrorKind::OutcomeUnknown =>
+                if sort == Sort::Unsafe && error.kind != ErrorKind::OutcomeUnknown =>
             {
                 fail("the outcome is unknown, and the error does not state it")
             }
@@ -120,6 +120,6 @@ fn word(reply: &CallerReply) -> &'static str {
         None => "gone",
         Some(Ok(output)) if output.is_error() => "is_error",
         Some(Ok(_)) => "done",
-        Some(Err(error)) => error.delivery().as_str(),
+        Some(Err(error)) => error.delivery.as_str(),
     }
 }

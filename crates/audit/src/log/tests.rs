@@ -113,8 +113,8 @@ async fn a_call_that_leaves_the_queue_is_not_sent_and_holds_no_permit() {
     let deadline = before + Duration::from_secs(2);
     let late = restricted().with_deadline(deadline.into_std());
     let error = bed.call(late).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::DeadlineExceeded);
-    assert_eq!(error.delivery(), Delivery::NotSent);
+    assert_eq!(error.kind, ErrorKind::DeadlineExceeded);
+    assert_eq!(error.delivery, Delivery::NotSent);
     assert_eq!((before.elapsed().as_secs(), bed.server.started()), (2, 4));
     let waited = tokio::time::timeout(Duration::from_secs(1), bed.call(restricted())).await;
     assert!(waited.is_err());
@@ -216,9 +216,9 @@ async fn fail_closed_refuses_calls_that_need_a_full_record() {
     bed.call(restricted()).await.unwrap();
     assert!(log.stats().is_failing);
     let error = bed.call(restricted()).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Internal);
-    assert_eq!(error.delivery(), Delivery::NotSent);
-    assert!(error.message().contains("no space"), "{error}");
+    assert_eq!(error.kind, ErrorKind::Internal);
+    assert_eq!(error.delivery, Delivery::NotSent);
+    assert!(error.message.contains("no space"), "{error}");
     bed.call(leveled(SecurityLevel::Internal)).await.unwrap();
     assert_eq!((bed.server.started(), log.stats().refused_calls), (2, 1));
 

@@ -24,7 +24,7 @@ async fn a_restricted_call_has_a_full_redacted_record() {
     let bed = Bed::new();
     let log = bed.open();
     let server = MockService::new(|call, _| async move {
-        let record = call.record().unwrap();
+        let record = call.record.as_ref().unwrap();
         record.with(|facts| {
             facts.cache = CacheStatus::Miss;
             facts.started_attempts = 1;
@@ -33,9 +33,9 @@ async fn a_restricted_call_has_a_full_redacted_record() {
         Ok(ToolOutput::json(&json!({"balance": 7, "api_key": "k3y"})).unwrap())
     });
     let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-    let asked = pay(json!({"to": "bob", "password": "hunter2"}))
-        .with_caller(ada())
-        .with_trace(Arc::new(TraceContext::parse(trace, None).unwrap()));
+    let arguments = json!({"to": "bob", "password": "hunter2"});
+    let mut asked = pay(arguments).with_caller(ada());
+    asked.context_mut().trace = TraceContext::parse(trace, None).map(Arc::new).ok();
     audited(&log, server).oneshot(asked).await.unwrap();
     log.close().await;
 

@@ -102,12 +102,12 @@ impl Scene {
         for name in names.split_whitespace() {
             last = match self.send(of(name)).await {
                 Ok(_) => "ok".to_owned(),
-                Err(error) if error.kind() == ErrorKind::BreakerOpen => {
-                    assert_eq!(error.delivery(), Delivery::NotSent);
-                    let wait = error.retry_after();
+                Err(error) if error.kind == ErrorKind::BreakerOpen => {
+                    assert_eq!(error.delivery, Delivery::NotSent);
+                    let wait = error.retry_after;
                     wait.map_or_else(|| "open".to_owned(), |wait| format!("open for {wait:?}"))
                 }
-                Err(error) => error.kind().to_string(),
+                Err(error) => error.kind.to_string(),
             };
         }
         last

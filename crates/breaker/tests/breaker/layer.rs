@@ -120,7 +120,7 @@ async fn a_write_that_must_not_run_twice_waits_for_a_read_to_be_the_probe() {
         if probe == "put" {
             let error = scene.send(of("put")).await.unwrap_err();
             let why = "its breaker is due for a probe, and this call is a write";
-            assert!(error.message().contains(why), "{error}");
+            assert!(error.message.contains(why), "{error}");
         }
         assert_eq!(scene.call("get put").await, "ok", "{probe}");
     }

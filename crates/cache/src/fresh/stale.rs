@@ -67,7 +67,7 @@ impl Read {
         key: u128,
         call: &ToolCall,
     ) -> Option<ToolOutput> {
-        let kind = error.kind();
+        let kind = error.kind;
         // a fault of the call, or a request to come later, is reported to the caller
         let server_fails = kind.blames_server()
             || matches!(kind, ErrorKind::BreakerOpen | ErrorKind::NoEligibleServer);

@@ -43,7 +43,7 @@ impl<S: ToolService + Sync> Bench<S> {
     pub(crate) async fn text(&self, call: ToolCall) -> String {
         match self.ask(call).await {
             Ok(output) => output.to_text(),
-            Err(error) => error.message().to_owned(),
+            Err(error) => error.message.to_string(),
         }
     }
 

@@ -59,8 +59,8 @@ async fn a_follower_waits_until_its_own_deadline() {
     let deadline = Instant::now() + Duration::from_secs(1);
     let hurried = bench.start(read().with_deadline(deadline.into())).await;
     let error = hurried.await.unwrap().unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::DeadlineExceeded);
-    assert_eq!(error.delivery(), Delivery::NotSent);
+    assert_eq!(error.kind, ErrorKind::DeadlineExceeded);
+    assert_eq!(error.delivery, Delivery::NotSent);
     assert_eq!(Instant::now(), deadline);
     gate.open(1);
     assert_eq!(runner.await.unwrap().unwrap().to_text(), "1");

@@ -111,7 +111,7 @@ impl Server {
         };
         // what a retry layer leaves behind: an attempt that may land late
         if said.as_deref() == Some("retried") {
-            let record = call.record().unwrap();
+            let record = call.record.as_ref().unwrap();
             record.with(|facts| facts.started_attempts = 2);
         }
         drop(call);
@@ -428,7 +428,7 @@ async fn reply(said: Option<&str>, n: usize) -> Result<ToolOutput, ToolError> {
 fn text(result: &Result<ToolOutput, ToolError>) -> String {
     match result {
         Ok(output) => output.to_text(),
-        Err(error) => error.message().to_owned(),
+        Err(error) => error.message.to_string(),
     }
 }
 

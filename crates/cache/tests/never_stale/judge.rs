@@ -53,7 +53,7 @@ impl World {
             Ok(_) if !has_arrived => {
                 self.violate(Rule::Foreign, format!("call {id} gets another's error"));
             }
-            Err(error) if !has_arrived && error.kind() != ErrorKind::DeadlineExceeded => {
+            Err(error) if !has_arrived && error.kind != ErrorKind::DeadlineExceeded => {
                 self.violate(Rule::Unanswered, format!("call {id} is not sent: {error}"));
             }
             Ok(_) | Err(_) => {

@@ -20,6 +20,7 @@ use smallvec::{SmallVec, smallvec};
 
 mod scan;
 
+use crate::decimal::Decimal;
 use scan::{Canonical, Tag, scan};
 
 /// The secret that makes fingerprints unpredictable.
@@ -72,14 +73,17 @@ impl FingerprintKey {
         hasher.finish128().into()
     }
 
-    /// Returns the fingerprint of plain bytes that follow two words: what they are the bytes of,
-    /// and for which principal. Equal to another kind of fingerprint only by accident.
-    pub fn bytes_behind(&self, words: [u128; 2], bytes: &[u8]) -> u128 {
-        self.behind(Tag::Behind, words, bytes)
+    /// Returns the fingerprint of a JSON number by its value: that of `7`, `7.0` and `70e-1` is the
+    /// same, and no digit is lost. `None` if its exponent is too large.
+    pub fn number(&self, text: &str) -> Option<u128> {
+        let number = Decimal::read(text)?;
+        let sign = u128::from(number.negative) << 64;
+        let scale = sign | u128::from(number.exponent.cast_unsigned());
+        Some(self.behind(Tag::Decimal, [2, scale], &number.digits))
     }
 
-    /// Returns the structural fingerprint of a JSON text that follows two words; `None` as for
-    /// [`json`](Self::json).
+    /// Returns the structural fingerprint of a JSON text that follows two words: what it is the
+    /// text of, and for which principal. `None` as for [`json`](Self::json).
     pub fn json_behind(&self, words: [u128; 2], text: &[u8]) -> Option<u128> {
         let mut canonical = Canonical::new();
         scan(text, &mut canonical)?;
@@ -194,12 +198,17 @@ pub(crate) mod tests {
     #[test]
     fn those_whom_bytes_are_for_are_told_apart() {
         let key = FingerprintKey::new(7, 11);
-        let of = |what, whom, bytes: &[u8]| key.bytes_behind([what, whom], bytes);
+        let of = |what, whom, text: &[u8]| key.json_behind([what, whom], text).unwrap();
         let mut all = [(1, 2), (1, 3), (2, 2), (2, 1)]
-            .map(|(a, b)| of(a, b, b"a"))
+            .map(|(a, b)| of(a, b, b"1"))
             .to_vec();
-        let other = FingerprintKey::new(7, 12).bytes(b"a");
-        all.extend([of(1, 2, b"b"), key.bytes(b"a"), other]);
+        let other = FingerprintKey::new(7, 12).bytes(b"1");
+        all.extend([
+            of(1, 2, b"2"),
+            key.bytes(b"1"),
+            key.number("1").unwrap(),
+            other,
+        ]);
         for (number, one) in all.iter().enumerate() {
             assert!(!all[number + 1..].contains(one), "{number}");
         }

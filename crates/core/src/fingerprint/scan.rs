@@ -29,7 +29,7 @@ pub(super) enum Tag {
     End = 7,
     Bytes = 8,
     Combined = 9,
-    Behind = 10,
+    Decimal = 10,
     JsonBehind = 11,
 }
 

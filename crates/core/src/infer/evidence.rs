@@ -169,7 +169,7 @@ impl Volatile {
     }
 
     /// Returns `true` if each call moves on.
-    pub const fn moves_on(&self) -> bool {
+    pub(crate) const fn moves_on(&self) -> bool {
         matches!(self.volatility, Volatility::Cursor)
     }
 }

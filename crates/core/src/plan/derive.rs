@@ -210,7 +210,7 @@ epd |  | mutating invalidate never skip any none";
         let read = standard("readOnly=true");
         assert_eq!(read.effect.safety_level(), SafetyLevel::Safe);
         assert_eq!(read.result_ttl(), Some(Duration::from_secs(300)));
-        let reason = plan("", &Profile::mcpgate()).reason;
+        let reason = plan("", &Profile::by_name("mcpgate").unwrap()).reason;
         assert!(reason.contains("category is write"), "{reason}");
         let limits = plan("", &Profile::neurolink()).limits;
         assert_eq!(limits.first_backoff, Duration::from_secs(1));

@@ -104,7 +104,6 @@ fn baggage_passes_by_its_key_alone() {
     for nothing in ",user=ada,tenant,tenant=a b,tenant=a;=,tenant=\",tenant=é".split(',') {
         assert_eq!(pass(nothing), None, "{nothing}");
     }
-    assert!(BaggageFilter::default().is_closed());
     assert_eq!(BaggageFilter::default().pass("tenant=acme"), None);
     for key in ["", "a b", "a=b", "é"] {
         assert!(BaggageFilter::new([key]).is_err(), "{key}");
@@ -112,14 +111,10 @@ fn baggage_passes_by_its_key_alone() {
     let filter = BaggageFilter::new(["k"]).unwrap();
     let pass = |text: &str| filter.pass(text).map(|passed| passed.as_str().to_owned());
     assert_eq!(pass(&format!("k={}", "x".repeat(8191))), None);
-    assert_eq!(
-        pass(&vec!["k=1"; 1000].join(",")),
-        Some(vec!["k=1"; 64].join(","))
-    );
-    assert_eq!(
-        pass(&format!("k={},k=2", "x".repeat(4096))).as_deref(),
-        Some("k=2")
-    );
+    let members = |count| vec!["k=1"; count].join(",");
+    assert_eq!(pass(&members(1000)), Some(members(64)));
+    let long = format!("k={},k=2", "x".repeat(4096));
+    assert_eq!(pass(&long).as_deref(), Some("k=2"));
 }
 
 proptest! {

@@ -13,7 +13,7 @@ use crate::members::{Members, Text};
 use names::Names;
 
 pub use line::Lines;
-pub use shown::{command, is_secret_name, secrets_of_command, url};
+pub use shown::{command, secrets_of_process, url};
 
 /// Rewrites a JSON text so that it can be shown: values under certain names are left out, and what
 /// is too long is cut. The result is always valid JSON, and never longer than the limit.

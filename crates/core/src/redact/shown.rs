@@ -88,9 +88,15 @@ pub fn command<A: AsRef<str>>(program: &str, args: impl IntoIterator<Item = A>) 
     line
 }
 
-/// Returns the arguments that [`command`] hides something of: what it hides of them, or a URL
-/// whole, of which [`Lines`](super::Lines) finds the password.
-pub fn secrets_of_command<A: AsRef<str>>(args: impl IntoIterator<Item = A>) -> Vec<String> {
+/// Returns what may be a secret among the arguments and the variables of a process, as names and
+/// values: what [`command`] hides of an argument, a URL whole, of which [`Lines`](super::Lines)
+/// finds the password, and the values of variables that are named like a secret.
+pub fn secrets_of_process<A: AsRef<str>>(
+    args: impl IntoIterator<Item = A>,
+    variables: impl IntoIterator<Item = (String, String)>,
+) -> Vec<String> {
+    let variables = variables.into_iter();
+    let named = variables.filter_map(|(name, value)| is_secret_name(&name).then_some(value));
     let mut shown = ShownArgs::default();
     let secret = |arg: A| {
         let arg = arg.as_ref();
@@ -103,12 +109,12 @@ pub fn secrets_of_command<A: AsRef<str>>(args: impl IntoIterator<Item = A>) -> V
         };
         Some(secret.to_owned())
     };
-    args.into_iter().filter_map(secret).collect()
+    args.into_iter().filter_map(secret).chain(named).collect()
 }
 
 /// Returns `true` if the value of a variable of the environment may be a secret, by the variable's
 /// name.
-pub fn is_secret_name(name: &str) -> bool {
+fn is_secret_name(name: &str) -> bool {
     // the working directory is not a secret, and messages are full of paths in it, as in that of
     // `OLDPWD`, which is one word. A text that says `PWD=` itself loses what follows: that may be a
     // connection string
@@ -302,8 +308,9 @@ postgresql://ada:s3cr3t@db:5432/shop => postgresql://[redacted]@db:5432/shop
     #[test]
     fn secrets_of_a_process_are_known_by_their_names() {
         let args = "-y|--token=s3cr3t|--api-key|k3y|db://u:pw@h/x|plain".split('|');
-        let secrets = secrets_of_command(args);
-        assert_eq!(secrets, ["s3cr3t", "k3y", "db://u:pw@h/x"]);
+        let variables = [("DB_PASS", "v4r"), ("LANG", "C")].map(|(a, b)| (a.into(), b.into()));
+        let secrets = secrets_of_process(args, variables);
+        assert_eq!(secrets, ["s3cr3t", "k3y", "db://u:pw@h/x", "v4r"]);
         for name in ["MYSQL_PWD", "DB_PASS", "pwd"] {
             assert!(is_secret_name(name), "{name}");
         }

@@ -207,7 +207,7 @@ impl Refinements {
     ///
     /// The strictest plan takes its effect from one of the others, so the hints are those of that
     /// one: the first of those that do most harm.
-    pub fn resolved(&self, applied: Applied) -> Option<&Resolved> {
+    pub(crate) fn resolved(&self, applied: Applied) -> Option<&Resolved> {
         let index = match applied {
             Applied::Tool => None,
             Applied::Rule(index) if index < self.rules.len() => Some(index),

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::read::{Found, as_taken, elements, may_be_packed, may_be_taken_for, string};
-use crate::Decimal;
+use crate::decimal::Decimal;
 use crate::members::Members;
 
 /// The result of a condition.

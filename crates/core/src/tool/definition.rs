@@ -73,7 +73,7 @@ impl ToolDefinition {
     /// Where it has no usable name, `#` and its position stand in for one.
     pub fn from_list(raw: impl Into<Bytes>, position: usize) -> Self {
         let raw = readable::without_lone_surrogates(raw.into());
-        let read = match readable::check(&raw, readable::MAX_DEFINITION_DEPTH) {
+        let read = match readable::check_definition(&raw) {
             Err(why) => Err(format!("its definition {why}")),
             Ok(()) => Self::read(&raw),
         };
@@ -150,7 +150,7 @@ impl ToolDefinition {
     }
 
     /// Computes the digest of the definition: another definition under the same name has another.
-    pub fn digest(&self) -> u128 {
+    pub(crate) fn digest(&self) -> u128 {
         // One that has no structural digest (a duplicate member, say) is identified by its bytes;
         // both are keyed alike in every process, so that replicas agree.
         let key = FingerprintKey::fixed();

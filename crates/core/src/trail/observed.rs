@@ -76,7 +76,7 @@ fn answer(result: Option<&Result<ToolOutput, ToolError>>) -> Decision {
         Some(Ok(_)) => (Verdict::Answered, String::new()),
         // a message may quote what a server said
         Some(Err(error)) => {
-            let reason = format!("{}, delivery {}", error.kind(), error.delivery());
+            let reason = format!("{}, delivery {}", error.kind, error.delivery);
             (Verdict::Failed, reason)
         }
     };

@@ -232,7 +232,7 @@ pub struct Writer {
 impl Writer {
     /// Returns a writer for this attempt of the call, if the decisions are read.
     pub fn of(call: &ToolCall) -> Option<Self> {
-        let record = call.record()?;
+        let record = call.record.as_ref()?;
         record.wants_decisions().then(|| Self {
             record: record.clone(),
             attempt: call.attempt().number,

@@ -16,14 +16,8 @@ impl Trail {
         line(self.decisions.iter(), self.left_out)
     }
 
-    /// Returns the decisions as rows of a table, under [`COLUMNS`](Self::COLUMNS).
-    pub fn rows(&self) -> Vec<[String; 6]> {
-        self.decisions.iter().map(row).collect()
-    }
-
-    /// What the columns of [`rows`](Self::rows) hold.
-    pub const COLUMNS: [&'static str; 6] =
-        ["stage", "attempt", "verdict", "server", "time", "reason"];
+    /// What the columns hold.
+    const COLUMNS: [&'static str; 6] = ["stage", "attempt", "verdict", "server", "time", "reason"];
 }
 
 /// As [`Trail::to_line`], for these decisions and the number of those left out.
@@ -74,7 +68,7 @@ impl fmt::Display for Trail {
         let (tool, set, hints) = (&self.tool, &self.set, &self.annotations);
         let hints = if hints.is_empty() { "no hints" } else { hints };
         writeln!(f, "What {tense} a call of `{tool}` of `{set}` ({hints}):\n")?;
-        let rows = self.rows();
+        let rows: Vec<_> = self.decisions.iter().map(row).collect();
         let widths: Vec<_> = Self::COLUMNS
             .iter()
             .enumerate()

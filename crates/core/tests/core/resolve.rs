@@ -113,7 +113,7 @@ fn each_tool_is_resolved_as_its_case_says() {
         all.operator = operator.as_ref();
         let resolved = resolve(&all);
         // this profile differs only in what it retries and records
-        let plan = CallPlan::derive(&resolved, &Profile::epd());
+        let plan = CallPlan::derive(&resolved, &Profile::by_name("epd").unwrap());
         let mut effective = serde_json::to_value(&resolved.annotations).unwrap();
         let written = serde_json::to_value(&plan).unwrap();
         effective["cache"] = written["cache"]["rule"].clone();

@@ -187,7 +187,7 @@ fn check(arguments: &[u8]) -> Result<(), ToolError> {
 }
 
 fn refusal(error: &ToolError) -> Response {
-    let status = match error.kind() {
+    let status = match error.kind {
         ErrorKind::UnknownTool => StatusCode::NOT_FOUND,
         _ => StatusCode::BAD_REQUEST,
     };

@@ -271,7 +271,7 @@ pub(super) fn purge(stack: &Stack, _: &str, what: &Purge) -> Result<Value, Strin
                 let known = catalogue.entries().iter().map(|entry| entry.client_name());
                 match similar::near(name, known) {
                     Some(hint) => format!("no tool {name:?}: {hint}"),
-                    None => error.message().to_owned(),
+                    None => error.message.to_string(),
                 }
             })?;
             let tool = call.tool();

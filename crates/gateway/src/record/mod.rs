@@ -134,7 +134,7 @@ impl Recorder {
         let result = stack.run(call).await;
         recorded.answer = match &result {
             Ok(output) => Ok(output.clone()),
-            Err(error) => Err(error.delivery()),
+            Err(error) => Err(error.delivery),
         };
         result
     }

@@ -63,7 +63,7 @@ impl Permits {
             (tool, _) => tool,
         };
         let server = wait(&self.server, None, call).await?;
-        if let Some(record) = call.record() {
+        if let Some(record) = &call.record {
             record.with(|facts| facts.limit_time += began.elapsed());
         }
         Ok((tool, server))

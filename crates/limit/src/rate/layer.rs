@@ -210,7 +210,7 @@ impl OfCall {
             }
             result.map_err(|wait| refusal(&limit(), wait))?;
         }
-        if let Some(record) = call.record() {
+        if let Some(record) = &call.record {
             record.with(|facts| facts.limit_time += began.elapsed());
         }
         Ok(())

@@ -79,9 +79,9 @@ async fn a_full_queue_refuses_the_newest_or_the_oldest_call() {
             Shed::Oldest => Some(calls.remove(1)),
         };
         let error = refused.unwrap().await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Overloaded);
-        assert_eq!(error.delivery(), Delivery::NotSent);
-        assert!(error.message().contains(shows), "{error}");
+        assert_eq!(error.kind, ErrorKind::Overloaded);
+        assert_eq!(error.delivery, Delivery::NotSent);
+        assert!(error.message.contains(shows), "{error}");
         assert_eq!((service.started(), counts(&limit)), (1, (1, 2)));
         gate.open(3);
         assert!(join_all(calls).await.iter().all(Result::is_ok));
@@ -92,7 +92,7 @@ async fn a_full_queue_refuses_the_newest_or_the_oldest_call() {
         let (limit, ..) = gated(&layer);
         let _running = begin(&limit, request());
         let error = begin(&limit, request()).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Overloaded, "{shed:?}");
+        assert_eq!(error.kind, ErrorKind::Overloaded, "{shed:?}");
     }
 }
 
@@ -129,8 +129,8 @@ async fn a_call_leaves_the_queue_when_it_would_miss_its_deadline() {
         let short = call(&tool, json!({})).with_deadline(deadline);
         let error = begin(&limit, short).await.unwrap_err();
         assert_eq!(start.elapsed().as_secs(), left_after);
-        assert_eq!(error.kind(), ErrorKind::Overloaded);
-        assert_eq!(error.delivery(), Delivery::NotSent);
+        assert_eq!(error.kind, ErrorKind::Overloaded);
+        assert_eq!(error.delivery, Delivery::NotSent);
         let status = status(&limit);
         assert_eq!((status.waiting, status.expired), (0, 1));
         assert_eq!(service.started(), 1);

@@ -135,11 +135,11 @@ async fn a_call_whose_turn_is_too_late_is_refused_with_retry_after() {
     // its turn is in 14 s: at 15 s, behind those at 5 s and 10 s
     let error = bench.begin(within(13.9, search())).await.unwrap_err();
     assert_eq!(bench.now(), 1);
-    assert_eq!(error.kind(), ErrorKind::RateLimited);
-    assert_eq!(error.delivery(), Delivery::NotSent);
-    assert_eq!(error.retry_after(), Some(secs(14)));
+    assert_eq!(error.kind, ErrorKind::RateLimited);
+    assert_eq!(error.delivery, Delivery::NotSent);
+    assert_eq!(error.retry_after, Some(secs(14)));
     for part in ["12 calls a minute", "test::search", "14s"] {
-        assert!(error.message().contains(part), "{error}");
+        assert!(error.message.contains(part), "{error}");
     }
     assert_eq!((bench.service.started(), bench.waiting()), (2, 2));
     let _just = bench.begin(within(14.0, search()));
@@ -151,7 +151,7 @@ async fn max_wait_and_estimated_duration_bound_the_wait() {
     let bench = Bench::with(|config| config.max_wait = secs(5));
     let _calls = [0, 1, 2].map(|_| bench.begin(search()));
     let error = bench.begin(search()).await.unwrap_err();
-    assert_eq!(error.retry_after(), Some(secs(10)));
+    assert_eq!(error.retry_after, Some(secs(10)));
 
     let bench = Bench::used();
     // its turn is 5 s away
@@ -185,7 +185,7 @@ async fn an_unpolled_waiter_keeps_no_other_beyond_its_deadline() {
     let bench = Bench::used();
     let held = bench.begin(search());
     let error = bench.begin(within(12.0, search())).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::RateLimited);
+    assert_eq!(error.kind, ErrorKind::RateLimited);
     assert_eq!(bench.now(), 12);
     drop(held);
 }
@@ -206,8 +206,8 @@ async fn tools_principals_and_sets_do_not_share_a_limit() {
     // a burst of ten each; a call that its tool refused used one up
     bench.begin(by("ada", &free)).await.unwrap();
     let error = bench.begin(by("ada", &free)).await.unwrap_err();
-    assert!(error.message().contains("principal ada"), "{error}");
-    assert_eq!(error.retry_after(), Some(secs(1)));
+    assert!(error.message.contains("principal ada"), "{error}");
+    assert_eq!(error.retry_after, Some(secs(1)));
     bench.begin(by("bob", &free)).await.unwrap();
 }
 
@@ -219,8 +219,8 @@ async fn a_limit_for_all_calls_is_shared_by_all() {
     });
     bench.begin(by("ada", &slow("a"))).await.unwrap();
     let error = bench.begin(by("bob", &slow("b"))).await.unwrap_err();
-    assert_eq!(error.retry_after(), Some(secs(10)));
-    assert!(error.message().contains("all calls"), "{error}");
+    assert_eq!(error.retry_after, Some(secs(10)));
+    assert!(error.message.contains("all calls"), "{error}");
     let status = bench.layer.snapshot();
     assert_eq!((status.len(), &status[0].subject), (1, &RateSubject::InAll));
     assert_eq!(status[0].refused, 1);

@@ -43,9 +43,9 @@ async fn an_attempt_ends_after_its_timeout_or_at_a_sooner_deadline() {
         };
         let error = limited(&service).oneshot(call).await.unwrap_err();
         assert_eq!(start.elapsed().as_secs(), secs);
-        assert_eq!((error.kind(), error.delivery()), (kind, Delivery::Unknown));
+        assert_eq!((error.kind, error.delivery), (kind, Delivery::Unknown));
         let rest = "(attempt timeout of 20s, at most 200s with progress); no progress was reported";
-        assert_eq!(error.message(), format!("{why} {rest}"));
+        assert_eq!(error.message, format!("{why} {rest}"));
         assert_eq!(service.cancelled(), 1, "the server's call is dropped");
     }
 }
@@ -56,9 +56,9 @@ async fn a_call_whose_deadline_has_passed_is_not_sent() {
     let late = within(1, request());
     tokio::time::advance(Duration::from_secs(4)).await;
     let error = limited(&service).oneshot(late).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::DeadlineExceeded);
-    assert_eq!(error.delivery(), Delivery::NotSent);
-    assert!(error.message().contains("3s ago"), "{error}");
+    assert_eq!(error.kind, ErrorKind::DeadlineExceeded);
+    assert_eq!(error.delivery, Delivery::NotSent);
+    assert!(error.message.contains("3s ago"), "{error}");
     assert_eq!(service.started(), 0);
 }
 
@@ -83,7 +83,7 @@ async fn a_server_that_exhausts_the_coop_budget_times_out() {
         }
     });
     let error = limited(&service).oneshot(request()).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Timeout);
+    assert_eq!(error.kind, ErrorKind::Timeout);
 }
 
 /// Runs a call against a server that follows a script and then hangs; returns when it was over.
@@ -159,18 +159,18 @@ async fn progress_restarts_the_timeout_and_human_delay_does_not_count() {
         match result {
             Ok(_) => assert_eq!(shows, "none", "{line}"),
             Err(error) => {
-                assert_eq!(error.kind(), ErrorKind::Timeout, "{line}");
-                assert_eq!(error.delivery(), Delivery::Unknown, "{line}");
-                assert!(error.message().contains(shows), "{line}: {error}");
+                assert_eq!(error.kind, ErrorKind::Timeout, "{line}");
+                assert_eq!(error.delivery, Delivery::Unknown, "{line}");
+                assert!(error.message.contains(shows), "{line}: {error}");
             }
         }
     }
     // the deadline holds despite both
     let (secs, result) = run(Cap::default(), within(50, request()), "r10 q10").await;
     let error = result.unwrap_err();
-    assert_eq!((secs, error.kind()), (50, ErrorKind::DeadlineExceeded));
+    assert_eq!((secs, error.kind), (50, ErrorKind::DeadlineExceeded));
     assert!(
-        error.message().contains("the last progress was 40s ago"),
+        error.message.contains("the last progress was 40s ago"),
         "{error}"
     );
 }
@@ -191,10 +191,10 @@ async fn a_share_ends_the_attempt_only_if_a_retry_follows() {
         tokio::time::advance(Duration::from_secs(idle)).await;
         let (ended, result) = run(Cap::default(), call, script).await;
         let error = result.err();
-        assert_eq!(error.as_ref().map(ToolError::kind), fails, "{script:?}");
+        assert_eq!(error.as_ref().map(|error| error.kind), fails, "{script:?}");
         assert_eq!(ended, secs, "{script:?}");
         if fails == Some(timeout) && script.is_empty() {
-            let message = error.unwrap().message().to_owned();
+            let message = error.unwrap().message.to_string();
             let within = format!("no answer within {share_secs}s, its share");
             assert!(message.starts_with(&within), "{message}");
         }

@@ -124,19 +124,19 @@ impl RequestError {
     /// The same for a request that precedes the call: the call was not sent.
     pub(super) fn before_the_call(self) -> Self {
         let error = self.into_tool_error();
-        if error.delivery() == Delivery::NotSent {
+        if error.delivery == Delivery::NotSent {
             return Self::Failed(error);
         }
-        let kind = match error.kind() {
+        let kind = match error.kind {
             kind @ (ErrorKind::Unauthorized | ErrorKind::RateLimited) => kind,
             _ => ErrorKind::ConnectFailed,
         };
-        let text = format!("no connection could be made: {}", error.message());
+        let text = format!("no connection could be made: {}", error.message);
         let mut before = ToolError::new(kind, Delivery::NotSent, text);
-        if let Some(code) = error.code() {
+        if let Some(code) = error.code {
             before = before.with_code(code);
         }
-        if let Some(wait) = error.retry_after() {
+        if let Some(wait) = error.retry_after {
             before = before.with_retry_after(wait);
         }
         Self::Failed(before.with_source(error))
@@ -214,7 +214,7 @@ fn refusal_of_peer(data: &[u8]) -> Option<(ErrorKind, Option<Duration>)> {
 
 /// Returns the data of an error as every client can read it; nothing if none can be.
 fn readable(data: Bytes) -> Option<Bytes> {
-    let is_readable = readable::check(&data, readable::MAX_DEPTH).is_ok();
+    let is_readable = readable::check(&data).is_ok();
     is_readable.then(|| readable::without_lone_surrogates(data))
 }
 
@@ -336,7 +336,7 @@ mod tests {
                 Some(shown) => format!("{message}; the address to configure may be {shown}"),
                 None => message.to_owned(),
             };
-            assert_eq!(error.message(), message);
+            assert_eq!(error.message, message);
         }
     }
 
@@ -353,7 +353,7 @@ mod tests {
         ] {
             let data = format!(r#"{{"kind":"outcome_unknown","delivery":"{word}"}}"#);
             let error = refused(RpcError::new(code, "lost").with_data(data));
-            let found = (error.kind(), error.delivery());
+            let found = (error.kind, error.delivery);
             assert_eq!(found, (ErrorKind::ServerFault, delivery), "{code} {word}");
         }
     }

@@ -74,7 +74,7 @@ pub(super) fn shows_legacy(error: &RequestError) -> bool {
             _ => true,
         },
         // over HTTP an old server may refuse the request before it looks at the message
-        RequestError::Failed(error) => error.code().is_some_and(is_legacy_status),
+        RequestError::Failed(error) => error.code.is_some_and(is_legacy_status),
         RequestError::SessionGone => false,
     }
 }

@@ -151,19 +151,19 @@ impl Fault {
 /// Turns the failure of a call into what the client sees.
 pub(super) fn of_call(error: &ToolError) -> RpcError {
     let code = error.rpc_code();
-    if error.code() == Some(code) && error.outcome.is_none() {
+    if error.code == Some(code) && error.outcome.is_none() {
         let upstream = with_history(of_upstream(code, error), error);
         return with_trail(upstream, error);
     }
     match code {
-        code::INVALID_PARAMS => RpcError::new(code, error.message().to_owned()),
+        code::INVALID_PARAMS => RpcError::new(code, error.message.to_string()),
         _ => with_trail(runtime(error), error),
     }
 }
 
 /// Passes on the error of an upstream. What is in its `data` under names of ours is found apart.
 fn of_upstream(code: i64, error: &ToolError) -> RpcError {
-    let passed_on = RpcError::new(code, error.message().to_owned());
+    let passed_on = RpcError::new(code, error.message.to_string());
     match error.data.as_ref() {
         data if code == RUNTIME_ERROR => {
             let passed_on = runtime(error);
@@ -223,11 +223,11 @@ fn with_raw(ours: RpcError, name: &str, value: &[u8]) -> RpcError {
 }
 
 fn runtime(error: &ToolError) -> RpcError {
-    let retry_after = error.retry_after().map(|wait| wait.as_millis());
+    let retry_after = error.retry_after.map(|wait| wait.as_millis());
     let mut data = json!({
-        "kind": error.kind().as_str(),
-        "delivery": error.delivery().as_str(),
-        "server": error.server().map(ServerId::as_str),
+        "kind": error.kind.as_str(),
+        "delivery": error.delivery.as_str(),
+        "server": error.server.as_ref().map(ServerId::as_str),
         "retryAfterMs": retry_after.map(|wait| u64::try_from(wait).unwrap_or(u64::MAX)),
         "attempts": error.attempts,
     });
@@ -237,7 +237,7 @@ fn runtime(error: &ToolError) -> RpcError {
     if let Some(outcome) = &error.outcome {
         data[OUTCOME] = json!(outcome);
     }
-    RpcError::new(RUNTIME_ERROR, error.message().to_owned()).with_data(data.to_string())
+    RpcError::new(RUNTIME_ERROR, error.message.to_string()).with_data(data.to_string())
 }
 
 #[cfg(test)]

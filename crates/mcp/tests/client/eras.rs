@@ -191,7 +191,7 @@ async fn a_server_that_names_sessions_but_opens_none_fails_those_calls() {
         }
     };
     assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
-    assert_eq!(error.code(), Some(503));
+    assert_eq!(error.code, Some(503));
     // once it opens one, calls work
     opens(&mut server, &upstream, of(&ada), "s1").await;
     let found = session(&mut server, &upstream, of(&ada)).await;

@@ -112,7 +112,7 @@ async fn a_set_era_is_not_asked_for() {
     let probe = peer.asked("server/discover").await;
     peer.refuse(&probe, -32601).await;
     let error = upstream.ready(Duration::from_secs(1)).await.unwrap_err();
-    assert!(error.message().contains("era is set to modern"), "{error}");
+    assert!(error.message.contains("era is set to modern"), "{error}");
 }
 
 fn ping(upstream: &Upstream) -> JoinHandle<Result<(), ToolError>> {
@@ -166,11 +166,11 @@ async fn over_http_too() {
         server.asked(method).await.answer(503, "", "none").await;
         let error = pinging.await.unwrap().unwrap_err();
         assert_fails(&error, ErrorKind::ServerFault, Delivery::Answered);
-        assert!(error.kind().blames_server());
+        assert!(error.kind.blames_server());
 
         server.stop().await;
         let error = upstream.ping().await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::ConnectFailed, "{error}");
+        assert_eq!(error.kind, ErrorKind::ConnectFailed, "{error}");
     }
 }
 

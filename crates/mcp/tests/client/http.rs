@@ -96,7 +96,7 @@ async fn a_secret_that_a_server_repeats_in_an_error_is_hidden() {
             asked.answer(status, headers, &body).await;
         };
         let error = server.fail(&upstream, answer).await;
-        assert!(error.message().contains(expected), "{error}");
+        assert!(error.message.contains(expected), "{error}");
         assert!(!format!("{error:?}").contains("s3cr3t"), "{error:?}");
     }
 }
@@ -173,8 +173,8 @@ async fn a_call_whose_session_is_lost_is_not_sent_again_here() {
             assert_documented("the server forgets the session of the call", &error);
             server.initialize("two").await;
         } else {
-            assert_eq!(error.delivery(), Delivery::Answered, "{error}");
-            assert!(error.message().contains(words), "{error}");
+            assert_eq!(error.delivery, Delivery::Answered, "{error}");
+            assert!(error.message.contains(words), "{error}");
             server.greet_legacy("two").await;
         }
         let asked = server.answer(running).await;
@@ -272,7 +272,7 @@ async fn stale_headers_are_rebuilt_from_a_fresh_list_for_the_next_attempt() {
     // the server may have run it: only the retry layer knows whether to send it again
     let error = running.await.unwrap().unwrap_err();
     assert_fails(&error, ErrorKind::Protocol, Delivery::Answered);
-    assert_eq!(error.code(), Some(-32020));
+    assert_eq!(error.code, Some(-32020));
     let asked = server.serve(&upstream, eu()).await;
     assert_eq!(asked.headers["mcp-param-region"], "eu");
 }
@@ -305,7 +305,8 @@ async fn what_is_carried_of_a_trace_stands_in_headers_too() {
     let (upstream, mut server) = legacy_http("one").await;
     let trace = TraceContext::parse(PARENT, Some("k=v")).unwrap();
     let baggage = BaggageFilter::new(["tenant"]).unwrap().pass("tenant=acme");
-    let mut traced = call("x", "{}").with_trace(Arc::new(trace));
+    let mut traced = call("x", "{}");
+    traced.context_mut().trace = Some(Arc::new(trace));
     traced.context_mut().baggage = baggage;
     let watching = Arc::new(Watching::default());
     traced.attempt_mut().watch = Some(watching.clone());

@@ -132,7 +132,7 @@ async fn a_stream_that_cannot_be_resumed_leaves_the_outcome_unknown() {
             get.answer(405, "", "").await;
         }
         let error = running.await.unwrap().unwrap_err();
-        assert_eq!(error.delivery(), callward_core::Delivery::Unknown);
+        assert_eq!(error.delivery, callward_core::Delivery::Unknown);
     }
 }
 

@@ -49,7 +49,7 @@ async fn an_instance_that_cannot_be_started_was_sent_nothing() {
     let error = upstream.call(write("2")).await;
     let error = error.unwrap_err();
     assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
-    assert!(error.message().contains("the script is over"), "{error}");
+    assert!(error.message.contains("the script is over"), "{error}");
 }
 
 async fn count(peer: &mut Peer, number: u32) {

@@ -104,7 +104,7 @@ async fn a_call_that_is_left_out_tells_its_server_so() {
     for trace in [Some(Arc::new(trace)), None] {
         let mut left_out = call("x", "{}");
         if let Some(trace) = &trace {
-            left_out = left_out.with_trace(trace.clone());
+            left_out.context_mut().trace = Some(trace.clone());
         }
         left_out.context_mut().is_left_out = true;
         let asked = peer.serve(&upstream, left_out).await;

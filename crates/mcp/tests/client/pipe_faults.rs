@@ -40,7 +40,7 @@ async fn a_lost_connection_says_which_calls_may_have_run_and_comes_back() {
     let mut peer = script.accept().await;
     let error = upstream.call(call("down", "{}")).await.unwrap_err();
     assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
-    assert!(error.message().contains("is down"), "{error}");
+    assert!(error.message.contains("is down"), "{error}");
     peer.initialize().await;
     assert_eq!(events.next().await, Some(ServerEvent::Up));
     peer.serve(&upstream, call("after", "{}")).await;
@@ -96,7 +96,7 @@ async fn a_server_that_is_not_there_is_tried_for_ever() {
         .await
         .expect_err("no connection");
     assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
-    assert!(error.message().contains("not reachable"), "{error}");
+    assert!(error.message.contains("not reachable"), "{error}");
     // pauses of 2.5 to 5 s over an hour
     let attempts = attempts.load(std::sync::atomic::Ordering::Relaxed);
     assert!((720..1500).contains(&attempts), "{attempts}");
@@ -105,7 +105,7 @@ async fn a_server_that_is_not_there_is_tried_for_ever() {
     upstream.shutdown().await;
     assert_eq!(upstream.status(), UpstreamStatus::Closed);
     let error = upstream.call(call("x", "{}")).await.unwrap_err();
-    assert!(error.message().contains("shut down"), "{error}");
+    assert!(error.message.contains("shut down"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -127,7 +127,7 @@ async fn a_message_beyond_the_limit_fails_its_own_call_and_no_other() {
         let error = running.await.unwrap().unwrap_err();
         assert_documented("an answer, or an event of one, longer", &error);
         for word in ["1024 bytes", "`max_message`"] {
-            assert!(error.message().contains(word), "{error}");
+            assert!(error.message.contains(word), "{error}");
         }
     }
     // neither a notification nor a request is an answer, whatever its id
@@ -175,7 +175,7 @@ async fn a_server_that_does_not_read_is_not_queued_for_without_bound() {
     }
     let error = refused.expect("a call that found no space");
     assert_documented("over 64 MiB wait", &error);
-    assert!(error.message().contains("does not read"), "{error}");
+    assert!(error.message.contains("does not read"), "{error}");
 
     // it reads again: there is space again, and nothing was sent without a waiting call
     let running = calling(&upstream, call("after", "{}"));

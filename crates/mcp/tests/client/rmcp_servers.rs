@@ -137,7 +137,7 @@ async fn everything(upstream: Upstream, bench: Bench, era: Era, hears_progress: 
 
     let error = upstream.call(call("nope", "{}")).await.unwrap_err();
     assert_fails(&error, ErrorKind::InvalidCall, Delivery::Answered);
-    assert_eq!(error.code(), Some(-32602));
+    assert_eq!(error.code, Some(-32602));
 
     let waiting = tokio::spawn(upstream.call(call("wait", "{}")));
     bench.seen.started.notified().await;

@@ -32,12 +32,8 @@ pub(crate) fn call(name: &str, arguments: &str) -> ToolCall {
 }
 
 pub(crate) fn assert_fails(error: &ToolError, kind: ErrorKind, delivery: Delivery) {
-    assert_eq!(
-        (error.kind(), error.delivery()),
-        (kind, delivery),
-        "{error}"
-    );
-    assert_eq!(error.server(), Some(&id()), "{error}");
+    assert_eq!((error.kind, error.delivery), (kind, delivery), "{error}");
+    assert_eq!(error.server.as_ref(), Some(&id()), "{error}");
 }
 
 /// What `initialize` and `server/discover` are answered with.

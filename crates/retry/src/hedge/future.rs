@@ -34,7 +34,7 @@ pub(super) async fn hedged<S: ToolService>(
         if result
             .as_ref()
             .err()
-            .is_none_or(|error| error.kind() == ErrorKind::Timeout)
+            .is_none_or(|error| error.kind == ErrorKind::Timeout)
         {
             let latencies = &shared.latencies;
             latencies.observe(call.tool(), began.elapsed(), &shared.config);
@@ -99,7 +99,7 @@ pub(super) async fn hedged<S: ToolService>(
                 return Ok(output);
             }
             (Err(error), true) => {
-                if error.delivery() == Delivery::NotSent {
+                if error.delivery == Delivery::NotSent {
                     shared.retry.bucket(&call).refund();
                 }
                 second_error = Some(error);
@@ -139,12 +139,12 @@ fn prepare(
 }
 
 fn not_sent(result: &Output) -> bool {
-    matches!(result, Err(error) if error.delivery() == Delivery::NotSent)
+    matches!(result, Err(error) if error.delivery == Delivery::NotSent)
 }
 
 /// Selects the failure of the call, which is `NotSent` only if both attempts are.
 fn more_telling<'a>(first: &'a ToolError, second: &'a ToolError) -> &'a ToolError {
-    match (first.delivery(), second.delivery()) {
+    match (first.delivery, second.delivery) {
         (Delivery::NotSent, delivery) if delivery != Delivery::NotSent => second,
         _ => first,
     }
@@ -163,14 +163,14 @@ fn record(call: &ToolCall, verdict: Verdict, why: &'static str, server: Option<&
 }
 
 fn note(call: &ToolCall, status: HedgeStatus) {
-    if let Some(record) = call.record() {
+    if let Some(record) = &call.record {
         record.with(|facts| facts.hedge = facts.hedge.max(status));
     }
 }
 
 /// Records the server whose answer it is: the router recorded the one it chose last.
 fn name_server(call: &ToolCall, server: &ChosenServer, reason: &'static str) {
-    if let (Some(record), Some(server)) = (call.record(), server.get()) {
+    if let (Some(record), Some(server)) = (call.record.as_ref(), server.get()) {
         record.with(|facts| facts.server = Some((server, reason)));
     }
 }

@@ -27,7 +27,7 @@ fn an_error_of_that_crate_is_retried_only_where_that_is_safe() {
     {
         let is_retried = |error| classify(rule, &error) != RetryDecision::Fail;
         let transient = from_backoff(Error::transient("busy"), delivery);
-        assert_eq!(transient.delivery(), delivery);
+        assert_eq!(transient.delivery, delivery);
         let unsent = rule == RetryRule::OnlyUnsent && delivery == Delivery::NotSent;
         assert_eq!(
             is_retried(transient),
@@ -35,11 +35,11 @@ fn an_error_of_that_crate_is_retried_only_where_that_is_safe() {
             "{rule} {delivery}"
         );
         let permanent = from_backoff(Error::permanent("no such printer"), delivery);
-        assert!(!permanent.kind().blames_server() && !is_retried(permanent));
+        assert!(!permanent.kind.blames_server() && !is_retried(permanent));
     }
     let wait = Duration::from_secs(3);
     let error = from_backoff(Error::retry_after("busy", wait), Delivery::Answered);
-    assert_eq!(error.retry_after(), Some(wait));
+    assert_eq!(error.retry_after, Some(wait));
 }
 
 proptest! {
@@ -59,8 +59,8 @@ proptest! {
         let transient = matches!(there, Error::Transient { .. });
         prop_assert_eq!(transient, classify(rule, &error) != RetryDecision::Fail);
         let back = pass_on(there);
-        prop_assert_eq!((back.kind(), back.delivery()), (kind, delivery));
-        prop_assert_eq!(back.retry_after(), error.retry_after());
+        prop_assert_eq!((back.kind, back.delivery), (kind, delivery));
+        prop_assert_eq!(back.retry_after, error.retry_after);
         prop_assert_eq!(classify(rule, &back), classify(rule, &error));
         // a permanent error stays permanent
         if !transient {

@@ -50,18 +50,15 @@ async fn each_refused_retry_is_counted_and_stated_in_the_error() {
     }
     let last = errors.last().cloned().unwrap();
     let spent = "budget of replica set `orders` is spent";
-    errors.retain(|error| error.message().contains(spent));
+    errors.retain(|error| error.message.contains(spent));
     let budget = &layer.budgets()[0];
     assert_eq!(budget.set.as_str(), "orders");
     assert_eq!(budget.refused as usize, errors.len());
     assert!(errors.len() > 30, "{}", errors.len());
     // the failure is still stated
-    assert_eq!(last.kind(), ErrorKind::ConnectFailed);
-    assert_eq!(last.delivery(), Delivery::NotSent);
-    assert!(
-        last.message().starts_with("scripted; not retried"),
-        "{last}"
-    );
+    assert_eq!(last.kind, ErrorKind::ConnectFailed);
+    assert_eq!(last.delivery, Delivery::NotSent);
+    assert!(last.message.starts_with("scripted; not retried"), "{last}");
     let cause = last.source().unwrap().to_string();
     assert!(cause.starts_with("scripted ("), "{cause}");
     // the attempts before it are its history, each with its own message

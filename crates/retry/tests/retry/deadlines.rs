@@ -60,7 +60,7 @@ async fn a_server_that_never_answers_leaves_time_for_every_attempt() {
     let (mock, start) = (silent(), Instant::now());
     let call = within(&read(Some(400.0)), ms(9_200));
     let error = retry(mock.clone(), 3).oneshot(call).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::DeadlineExceeded);
+    assert_eq!(error.kind, ErrorKind::DeadlineExceeded);
     // (9.2 s - 0.2 s) / 3 from the beginning; (6 s - 0.4 s) / 2 after the first pause; then all
     assert_eq!(given(&mock), [Some(ms(3_000)), Some(ms(2_800)), None]);
     assert_eq!(start.elapsed(), ms(9_200), "none of it is left unused");
@@ -99,10 +99,10 @@ async fn a_retry_that_would_not_finish_is_not_started() {
     .await;
     assert_eq!((ended.begins, ended.took), (vec![0, 200], ms(200)));
     let error = ended.result.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::ServerFault);
+    assert_eq!(error.kind, ErrorKind::ServerFault);
     let why = "scripted; not retried: a pause of 400ms and the usual 400ms of a call would not end \
                before the call's deadline, 500ms away";
-    assert_eq!(error.message(), why);
+    assert_eq!(error.message, why);
 }
 
 #[tokio::test(start_paused = true)]
@@ -115,7 +115,7 @@ async fn while_the_budget_is_spent_no_attempt_is_ended_for_a_retry() {
     assert_eq!(mock.started(), 5);
     assert_eq!(start.elapsed(), ms(8_000));
     for error in errors {
-        assert_eq!(error.unwrap_err().kind(), ErrorKind::DeadlineExceeded);
+        assert_eq!(error.unwrap_err().kind, ErrorKind::DeadlineExceeded);
     }
 }
 

@@ -81,7 +81,7 @@ async fn an_unknown_outcome_states_call_time_server_and_verifier() {
     let error = fail(of("transfer"), vec![refused("b"), lost("a")]).await;
     assert_eq!(error.outcome.as_ref().unwrap().sent_ago, ms(1_000));
     let error = fail(verified(), vec![lost("a")]).await;
-    assert_eq!(error.kind(), ErrorKind::OutcomeUnknown);
+    assert_eq!(error.kind, ErrorKind::OutcomeUnknown);
     let known = error.outcome.as_ref().unwrap();
     let expected = json!({
         "set": "test", "tool": "create_payment", "server": "a", "argumentBytes": 15,
@@ -92,12 +92,12 @@ async fn an_unknown_outcome_states_call_time_server_and_verifier() {
     let parts = "`create_payment`, server `a`, 1s ago, was sent, no answer, connection_lost, \
                  may have run, not sent again, check, `shop__get_payment`";
     for part in parts.split(", ") {
-        assert!(error.message().contains(part), "{part:?} in {error}");
+        assert!(error.message.contains(part), "{part:?} in {error}");
     }
     // arguments may be secret
     assert!(!format!("{error:?}").contains("4111"));
     let cause = error.source().unwrap().downcast_ref::<ToolError>();
-    assert_eq!(cause.map(ToolError::message), Some("reset by peer"));
+    assert_eq!(cause.map(|error| &*error.message), Some("reset by peer"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -120,14 +120,14 @@ async fn a_fault_that_a_server_reports_of_a_write_says_that_it_may_have_run() {
             failed = failed.with_http_status(status);
         }
         let error = fail(call, vec![failed]).await;
-        assert_eq!(error.message(), format!("HTTP 500{note}"));
+        assert_eq!(error.message, format!("HTTP 500{note}"));
         assert_eq!(error.history.is_empty(), note.is_empty(), "{error:?}");
-        assert_eq!((error.kind(), &error.outcome), (kind, &None));
-        assert_eq!(error.retry_after(), Some(ms(9_000)));
+        assert_eq!((error.kind, &error.outcome), (kind, &None));
+        assert_eq!(error.retry_after, Some(ms(9_000)));
         let shown = error.to_string().contains("delivery answered");
         assert!(note.is_empty() || shown, "{error}");
     }
     let fault = || ToolError::new(ServerFault, Delivery::Answered, "HTTP 500").with_code(-32000);
     let error = fail(read(), vec![fault(), fault(), fault()]).await;
-    assert_eq!(error.message(), "HTTP 500", "a read has no effect");
+    assert_eq!(error.message, "HTTP 500", "a read has no effect");
 }

@@ -45,8 +45,8 @@ async fn attempts_begin_and_calls_end_as_the_table_says() {
             Ok(_) => assert_eq!(error, "none", "{results} within {limit}"),
             Err(found) => {
                 let first = results.split(['!', '-']).next().unwrap();
-                assert_eq!(found.kind().as_str(), first);
-                assert!(found.message().contains(error), "{error:?} in {found}");
+                assert_eq!(found.kind.as_str(), first);
+                assert!(found.message.contains(error), "{error:?} in {found}");
             }
         }
     }
@@ -137,7 +137,7 @@ async fn each_retried_call_has_a_schedule_of_its_own_and_ends_with_it() {
         let ended = run(&layer, read(), "server_fault!").await;
         assert_eq!(ended.begins, [0, 1_000, 3_000, 6_000]);
         let error = ended.result.unwrap_err();
-        assert!(error.message().contains("no further pause"), "{error}");
+        assert!(error.message.contains("no further pause"), "{error}");
     }
     // what the server asks for is a floor here too
     let ended = run(&layer, read(), "server_fault!@2500").await;

@@ -53,7 +53,7 @@ async fn calls_are_retried_and_end_as_the_table_says() {
         assert!(numbers.eq(1..=attempts), "{tool}: {results}");
         let of = |result: &Output| match result {
             Ok(output) => (output.is_error(), None),
-            Err(error) => (true, Some((error.kind(), error.delivery()))),
+            Err(error) => (true, Some((error.kind, error.delivery))),
         };
         assert_eq!(of(&found), of(&result(end)), "{tool}: {results}");
         if let Err(error) = found {
@@ -97,7 +97,7 @@ async fn a_call_in_the_background_pays_but_is_not_retried() {
     assert_eq!(layer.budgets()[0].tokens, 1);
     let refresh = read().in_background(Purpose::Refresh);
     let ended = run(&layer, refresh, "timeout?").await;
-    assert_eq!(ended.result.unwrap_err().kind(), ErrorKind::Timeout);
+    assert_eq!(ended.result.unwrap_err().kind, ErrorKind::Timeout);
     assert_eq!((ended.begins.len(), layer.budgets()[0].tokens), (1, 1));
 }
 
@@ -155,7 +155,7 @@ proptest! {
     ) {
         script.push(result("ok"));
         let sent = |result: &Output| {
-            !matches!(result, Err(error) if error.delivery() == Delivery::NotSent)
+            !matches!(result, Err(error) if error.delivery == Delivery::NotSent)
         };
         let mock = MockService::sequence(script.clone());
         let config = with(|config| attempts(config, max_attempts));
@@ -169,8 +169,8 @@ proptest! {
         // an unknown outcome must not look like a certain failure
         if let Err(error) = result {
             prop_assert_eq!(
-                error.delivery() == Delivery::Unknown,
-                error.kind() == ErrorKind::OutcomeUnknown
+                error.delivery == Delivery::Unknown,
+                error.kind == ErrorKind::OutcomeUnknown
             );
         }
     }
@@ -206,7 +206,7 @@ fn transient_failures_are_retried_as_the_rule_of_the_tool_says() {
                 let error = ToolError::new(kind, delivery, "scripted");
                 let stated = error.clone().with_retry_after(Duration::from_secs(7));
                 for mut error in [error, stated] {
-                    let floor = error.retry_after();
+                    let floor = error.retry_after;
                     // without the time of a probe an operator holds it open
                     let is_held = kind == ErrorKind::BreakerOpen && floor.is_none();
                     let expected = match is_retried && !is_held {

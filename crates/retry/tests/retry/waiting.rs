@@ -118,7 +118,7 @@ async fn a_call_waits_for_a_breaker_or_a_server_but_not_too_long() {
         assert_eq!(found.join(" "), begins, "{row}");
         match &results[0] {
             Ok(_) => assert_eq!(says, "none", "{row}"),
-            Err(error) => assert!(error.message().contains(says), "{row}: {error}"),
+            Err(error) => assert!(error.message.contains(says), "{row}: {error}"),
         }
     }
 }

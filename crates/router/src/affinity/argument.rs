@@ -1,6 +1,6 @@
 //! An argument as an affinity key.
 
-use callward_core::{Decimal, FingerprintKey};
+use callward_core::FingerprintKey;
 
 /// A longer argument says what to do rather than with what.
 const LONGEST: usize = 4096;
@@ -20,12 +20,7 @@ pub(super) fn digest(json: &str) -> Option<u128> {
     }
     let key = FingerprintKey::fixed();
     match json.as_bytes().first()? {
-        b'-' | b'0'..=b'9' => {
-            let number = Decimal::read(json)?;
-            let sign = u128::from(number.negative) << 64;
-            let scale = sign | u128::from(number.exponent.cast_unsigned());
-            Some(key.bytes_behind([2, scale], &number.digits))
-        }
+        b'-' | b'0'..=b'9' => key.number(json),
         _ => key.json(json.as_bytes()),
     }
 }

@@ -64,7 +64,7 @@ async fn a_drained_server_gets_no_call_and_reports_when_it_is_idle() {
     tokio::task::yield_now().await;
     let draining = bed.pool.drain(&server("a")).unwrap();
     let error = bed.fail(read()).await;
-    assert!(error.message().contains("a is drained"), "{error}");
+    assert!(error.message.contains("a is drained"), "{error}");
     // a drain that is undone ends the wait for it
     let reported = tokio::spawn(async move { draining.finished().await });
     tokio::task::yield_now().await;
@@ -88,7 +88,7 @@ async fn calls_of_a_removed_server_end_and_the_last_removes_the_set() {
     assert_eq!(leaving.in_flight(), 1);
     assert!(bed.pool.get(&test_set()).is_none());
     assert!(bed.pool.remove_server(&server("a")).is_err());
-    assert_eq!(bed.fail(read()).await.kind(), ErrorKind::NoEligibleServer);
+    assert_eq!(bed.fail(read()).await.kind, ErrorKind::NoEligibleServer);
 
     // another one of the same name has nothing to do with it
     bed.pool.add_all(test_set(), [counting("a")]);

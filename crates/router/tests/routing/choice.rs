@@ -94,9 +94,9 @@ async fn a_call_that_no_server_may_take_fails_with_the_reason_of_each() {
             _ => costly().pinned_to(server("b")),
         };
         let error = bed.fail(request).await;
-        assert_eq!(error.message(), message);
-        assert_eq!(error.kind(), ErrorKind::NoEligibleServer);
-        assert_eq!(error.delivery(), Delivery::NotSent);
+        assert_eq!(error.message, message);
+        assert_eq!(error.kind, ErrorKind::NoEligibleServer);
+        assert_eq!(error.delivery, Delivery::NotSent);
         let ids = members(servers).into_iter();
         let started: usize = ids.map(|one| bed.started(one.server().as_str())).sum();
         assert_eq!(started, 0, "{servers}");

@@ -109,9 +109,9 @@ async fn a_call_without_a_server_has_a_decision_too() {
     ] {
         let (call, record) = recorded(call);
         let error = Bed::of(servers).fail(call).await;
-        assert_eq!(error.kind(), ErrorKind::NoEligibleServer);
-        assert_eq!(error.delivery(), Delivery::NotSent);
-        assert!(error.message().contains(says), "{error}");
+        assert_eq!(error.kind, ErrorKind::NoEligibleServer);
+        assert_eq!(error.delivery, Delivery::NotSent);
+        assert!(error.message.contains(says), "{error}");
         let decisions = routes(&record);
         assert_eq!(decisions.len(), 1);
         assert_eq!((&decisions[0].chosen, decisions[0].reason), (&None, reason));

@@ -53,8 +53,8 @@ async fn any_other_failure_ends_the_call() {
         for (error, of) in [(failure, "a"), (named, "behind-a")] {
             for bed in before(&error, "b") {
                 let found = bed.fail(read()).await;
-                assert_eq!(found.kind(), error.kind());
-                assert_eq!(found.server(), Some(&server(of)), "its own name is kept");
+                assert_eq!(found.kind, error.kind);
+                assert_eq!(found.server, Some(server(of)), "its own name is kept");
                 assert_eq!(bed.started("b"), 0, "{error}");
             }
         }
@@ -66,7 +66,7 @@ async fn a_fallback_is_as_fit_as_the_first_choice() {
     let (open, full) = (ErrorKind::BreakerOpen, ErrorKind::Overloaded);
     for (kind, call, other) in [(open, delete(), "b=10"), (full, read(), "b!unreachable")] {
         for bed in before(&not_sent(kind), other) {
-            assert_eq!(bed.fail(call.clone()).await.kind(), kind);
+            assert_eq!(bed.fail(call.clone()).await.kind, kind);
             assert_eq!(bed.started("b"), 0, "{other}");
         }
     }
@@ -94,7 +94,7 @@ async fn if_all_refuse_the_refusal_that_passes_first_is_returned() {
         refusing("c", not_sent(ErrorKind::Overloaded)),
     ];
     let bed = Bed::new(StrategyName::RoundRobin, members);
-    assert_eq!(bed.fail(read()).await.server(), Some(&server("b")));
+    assert_eq!(bed.fail(read()).await.server, Some(server("b")));
     for id in ["a", "b", "c"] {
         assert_eq!((bed.started(id), bed.in_flight(id)), (1, 0));
     }
@@ -131,8 +131,8 @@ async fn a_server_that_is_not_ready_is_waited_for_until_the_deadline() {
     let deadline = start + Duration::from_secs(3);
     let request = read().with_deadline(deadline.into_std());
     let error = router.oneshot(request).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::DeadlineExceeded);
-    assert_eq!(error.delivery(), Delivery::NotSent);
+    assert_eq!(error.kind, ErrorKind::DeadlineExceeded);
+    assert_eq!(error.delivery, Delivery::NotSent);
     assert_eq!(start.elapsed().as_secs(), 3);
 }
 

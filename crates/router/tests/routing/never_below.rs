@@ -263,15 +263,15 @@ proptest! {
                     } else {
                         ErrorKind::InvalidCall
                     };
-                    prop_assert_eq!(error.kind(), other);
+                    prop_assert_eq!(error.kind, other);
                 }
                 Err(error) => {
                     prop_assert!(!someone, "{}", error);
                     if none {
-                        prop_assert_eq!(error.kind(), ErrorKind::NoEligibleServer);
+                        prop_assert_eq!(error.kind, ErrorKind::NoEligibleServer);
                         let names_all = !request.elsewhere_only && request.pin.is_none();
                         for n in (0..servers.len()).filter(|_| names_all) {
-                            let named = error.message().contains(&format!("{} ", id(n)));
+                            let named = error.message.contains(&format!("{} ", id(n)));
                             prop_assert!(named, "{}", error);
                         }
                     }

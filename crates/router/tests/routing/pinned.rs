@@ -33,16 +33,16 @@ async fn a_pinned_call_goes_to_its_server_or_fails_as_that_does() {
     ] {
         match fails {
             None => assert_eq!(bed.route_call(to(id, builder)).await, (id.into(), "pinned")),
-            Some(kind) => assert_eq!(bed.fail(to(id, builder)).await.kind(), kind, "{id}"),
+            Some(kind) => assert_eq!(bed.fail(to(id, builder)).await.kind, kind, "{id}"),
         }
     }
     assert_eq!(bed.started("a"), 0, "never elsewhere");
 
     let pair = Bed::of("heavy light");
     let error = pair.fail(to("ghost", get())).await;
-    assert_eq!(error.kind(), ErrorKind::InvalidCall);
+    assert_eq!(error.kind, ErrorKind::InvalidCall);
     assert_eq!(
-        error.message(),
+        error.message,
         "the call of tool \"get\" is pinned to server \"ghost\", which set \"test\" does not have: \
          it has heavy, light"
     );
@@ -98,8 +98,8 @@ async fn a_second_attempt_goes_to_another_server_or_nowhere() {
         beside.attempt_mut().elsewhere_only = true;
         beside.attempt_mut().chosen = Some(chosen.clone());
         let error = bed.send(beside).await.err();
-        assert_eq!(error.as_ref().map(|error| error.kind()), fails, "{words}");
-        let is_unsent = error.is_none_or(|error| error.delivery() == Delivery::NotSent);
+        assert_eq!(error.as_ref().map(|error| error.kind), fails, "{words}");
+        let is_unsent = error.is_none_or(|error| error.delivery == Delivery::NotSent);
         assert!(is_unsent, "{words}");
         assert_eq!(chosen.get(), gets.map(server), "{words}");
     }

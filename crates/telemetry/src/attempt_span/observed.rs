@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_core::{
-    Attempt, AttemptRecord, CallRecord, Delivery, ErrorKind, ServerId, ToolCall, ToolError,
-};
+use callward_core::{Attempt, AttemptRecord, CallRecord, Delivery, ErrorKind, ServerId, ToolCall};
 use tokio::time::Instant;
 use tracing::Span;
 
@@ -52,9 +50,9 @@ impl ObservedAttempt {
 
     fn server(&self, ending: Ending<'_>) -> Option<ServerId> {
         match error(ending) {
-            Some(error) if error.server().is_some() => error.server().cloned(),
+            Some(error) if error.server.is_some() => error.server.clone(),
             // the record still has the server of the previous attempt
-            Some(error) if error.kind() == ErrorKind::NoEligibleServer => None,
+            Some(error) if error.kind == ErrorKind::NoEligibleServer => None,
             // of two concurrent attempts, each has its own
             _ => match &self.attempt.chosen {
                 Some(chosen) => chosen.get(),
@@ -71,7 +69,7 @@ impl ObservedAttempt {
         let delivery = match ending {
             None => Delivery::Unknown,
             Some(Ok(_)) => Delivery::Answered,
-            Some(Err(error)) => error.delivery(),
+            Some(Err(error)) => error.delivery,
         };
         // the last decision, if the attempt moved from server to server
         let route = self.record.route_of(&self.attempt);
@@ -105,7 +103,7 @@ impl Observed for ObservedAttempt {
         let server = self.server(ending);
         let kind = match ending {
             None => Some(ErrorKind::Cancelled),
-            Some(result) => result.as_ref().err().map(ToolError::kind),
+            Some(result) => result.as_ref().err().map(|error| error.kind),
         };
         if let Some(request) = &self.request {
             self.write_span(ending, server.as_ref(), took);

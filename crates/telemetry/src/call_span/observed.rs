@@ -48,7 +48,7 @@ impl ObservedCall {
             record.ask_for_decisions();
             // work that the call starts apart from it, such as a refresh, finds its trace by this
             if let Some(own) = context::of(&span) {
-                call = call.with_trace(Arc::new(own));
+                call.context_mut().trace = Some(Arc::new(own));
             }
         }
         let shows_result = is_traced && settings.contents.shows_result(&call);
@@ -71,7 +71,7 @@ impl ObservedCall {
     fn write_span(&self, facts: &CallFacts, ending: Ending<'_>, took: Duration) {
         let hedge = facts.hedge;
         let (server, reason) = facts.server.as_ref().map(|(a, b)| (a, *b)).unzip();
-        let server = server.or_else(|| error(ending)?.server());
+        let server = server.or_else(|| error(ending)?.server.as_ref());
         let status = match self.is_served {
             true => Status::of_server(ending),
             false => Status::of_client(ending),

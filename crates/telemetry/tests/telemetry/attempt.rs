@@ -60,7 +60,7 @@ async fn each_ending_is_recorded_in_span_and_record() {
             "unknown",
         ),
     ] {
-        let kind = answer.as_ref().err().map(ToolError::kind);
+        let kind = answer.as_ref().err().map(|error| error.kind);
         let capture = Capture::start();
         let (record, request) = recorded();
         let answers = server(CacheStatus::Miss, move |_| answer.clone());
@@ -113,7 +113,8 @@ async fn an_attempt_without_a_server_names_none() {
 /// Stands in for a router that asks one server, which refuses a second attempt, and then another.
 fn router() -> MockService {
     MockService::new(|call: ToolCall, _| {
-        let record = call.record().filter(|record| record.wants_decisions());
+        let record = call.record.as_ref();
+        let record = record.filter(|record| record.wants_decisions());
         let spare = ServerId::new("orders-us").unwrap();
         let mut first = RouteDecision::new(&call, "peak_ewma");
         first.reason = "peak_ewma";

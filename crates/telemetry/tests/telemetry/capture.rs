@@ -161,7 +161,7 @@ pub(crate) fn plain() -> ToolCall {
 /// Stands in for the layers inside of a call span: notes what they would, and answers at once.
 pub(crate) fn noting(note: impl Fn(&mut CallFacts) + Send + Sync + 'static) -> MockService {
     MockService::new(move |call: ToolCall, _| {
-        if let Some(record) = call.record() {
+        if let Some(record) = &call.record {
             record.with(&note);
         }
         std::future::ready(Ok(ToolOutput::text("42")))
@@ -179,7 +179,7 @@ pub(crate) fn server(
     answer: impl Fn(usize) -> Result<ToolOutput, ToolError> + Send + Sync + 'static,
 ) -> MockService {
     MockService::new(move |call: ToolCall, n| {
-        if let Some(record) = call.record() {
+        if let Some(record) = &call.record {
             record.with(|facts| {
                 facts.cache = cache;
                 facts.server = Some((orders_eu(), "round robin"));

@@ -113,7 +113,7 @@ async fn overhead_is_not_recorded_for_waits_of_others() {
 async fn the_overhead_of_a_hit_is_its_duration() {
     let meters = Meters::start();
     let hit = MockService::new(|call, _| async move {
-        if let Some(record) = call.record() {
+        if let Some(record) = &call.record {
             record.with(|facts| facts.cache = CacheStatus::Hit);
         }
         tokio::time::sleep(Duration::from_millis(2)).await;

@@ -1,6 +1,6 @@
 //! The invariants of any bytes that a server lists as a tool. The fuzzer includes this file.
 
-use callward_core::infer::{Inference, Lexicon, Listed, Strength, Volatile};
+use callward_core::infer::{Inference, Lexicon, Listed, Strength, Volatility};
 use callward_core::resolve::{Hints, resolve};
 use callward_core::{
     Annotations, AuditLevel, CacheRule, CallPlan, ConfirmRule, Effect, Field, Inferred, Profile,
@@ -152,8 +152,11 @@ fn plans(verdicts: &[(Trust, Resolved); 3]) {
             .map(|(_, resolved)| CallPlan::derive(resolved, &profile));
         for (plan, (_, resolved)) in all.iter().zip(verdicts) {
             consistent(plan, &profile);
-            let moves_on = resolved.volatile.as_ref().is_some_and(Volatile::moves_on);
-            assert!(!(moves_on && plan.is_retryable()), "{plan}");
+            let volatility = resolved.volatile.as_ref().map(|found| found.volatility);
+            assert!(
+                volatility != Some(Volatility::Cursor) || !plan.is_retryable(),
+                "{plan}"
+            );
         }
         let [trusted, standard, untrusted] = all;
         let base = CallPlan::derive(&unknown, &profile);

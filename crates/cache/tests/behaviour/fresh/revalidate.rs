@@ -70,7 +70,7 @@ async fn a_refresh_has_neither_the_record_nor_the_deadline_of_its_caller() {
     settle().await;
     let fetched = &bench.mock.seen()[1];
     assert_eq!(fetched.purpose, Purpose::Refresh);
-    assert!(fetched.record().is_none() && fetched.deadline.is_none());
+    assert!(fetched.record.is_none() && fetched.deadline.is_none());
 }
 
 #[tokio::test(start_paused = true)]

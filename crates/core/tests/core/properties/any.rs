@@ -93,7 +93,7 @@ pub(crate) fn trust() -> impl Strategy<Value = Trust> {
 
 /// Every profile there is, and one with every switch turned the lax way.
 pub(crate) fn profiles() -> Vec<Profile> {
-    let mut bold = Profile::mcpgate();
+    let mut bold = Profile::by_name("mcpgate").unwrap();
     bold.name = "bold";
     bold.retry_destructive_idempotent = true;
     bold.idempotent_ttl = Some(std::time::Duration::from_secs(5));

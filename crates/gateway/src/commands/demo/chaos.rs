@@ -205,7 +205,7 @@ where
             let answer = make(prepared).await;
             let is_done = answer.as_ref().is_ok_and(|output| !output.is_error());
             // it asks the caller to check before a retry
-            let is_unknown = answer.is_err_and(|error| error.kind() == ErrorKind::OutcomeUnknown);
+            let is_unknown = answer.is_err_and(|error| error.kind == ErrorKind::OutcomeUnknown);
             ended.push((call, tool, is_safe, is_done, is_unknown));
             tokio::time::sleep(THINKS.mul_f64(rng.f64())).await;
             call += CLIENTS;

@@ -113,7 +113,7 @@ async fn take(
             let first = outputs.first().and_then(|output| output.parse().ok());
             gist(&first.unwrap_or_default())
         }
-        Err(error) => format!("error: {}", error.kind()),
+        Err(error) => format!("error: {}", error.kind),
     };
     let [ran, ran_without] = shops.map(|shop| shop.orders.executions());
     let answers: Vec<Value> = answers.into_iter().map(|(answer, _)| answer).collect();

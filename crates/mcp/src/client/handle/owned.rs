@@ -88,8 +88,8 @@ impl Upstream {
 /// Returns `true` if a call was not sent as the server does not know `initialize`.
 fn is_refused_session(result: &Result<ToolOutput, ToolError>) -> bool {
     result.as_ref().is_err_and(|error| {
-        error.kind() == ErrorKind::ConnectFailed
-            && error.delivery() == Delivery::NotSent
-            && error.code().is_some_and(handshake::refuses_initialize)
+        error.kind == ErrorKind::ConnectFailed
+            && error.delivery == Delivery::NotSent
+            && error.code.is_some_and(handshake::refuses_initialize)
     })
 }

@@ -36,7 +36,7 @@ async fn watch(link: &Arc<HttpLink>) {
             biased;
             _ = shared.until(|status| *status == UpstreamStatus::Up) => {} // a call found it first
             () = backoff.pause() => if let Err(error) = revive(link).await {
-                let reason = error.into_tool_error().message().to_owned();
+                let reason = error.into_tool_error().message.to_string();
                 shared.lost(reason.into());
                 continue;
             },
@@ -74,7 +74,7 @@ async fn live(link: &Arc<HttpLink>, session: &Arc<Session>) -> Result<(), Reques
     match answer {
         Ok(_) | Err(RequestError::Refused(_)) => Ok(()),
         Err(RequestError::Failed(error))
-            if error.delivery() == Delivery::Answered && !error.kind().blames_server() =>
+            if error.delivery == Delivery::Answered && !error.kind.blames_server() =>
         {
             Ok(())
         }
@@ -109,9 +109,9 @@ async fn attend(link: &Arc<HttpLink>) {
             }
             Err(error) => {
                 let error = error.into_tool_error();
-                if error.delivery() == Delivery::NotSent {
-                    shared.down(error.message());
-                } else if !error.kind().is_transient() {
+                if error.delivery == Delivery::NotSent {
+                    shared.down(&error.message);
+                } else if !error.kind.is_transient() {
                     tracing::debug!(server = %shared.id, %error, "the server offers no stream of its own");
                     session.has_no_stream.store(true, Ordering::Relaxed);
                     continue;
@@ -132,7 +132,7 @@ async fn listen(link: &Arc<HttpLink>, session: &Arc<Session>) -> Result<(), Requ
     if session.info.era == Era::Modern {
         // its notifications come beside the answer, which comes at the end
         return match link.exchange(session, &peer::listen()).await {
-            Err(RequestError::Failed(error)) if error.delivery() == Delivery::Unknown => Ok(()),
+            Err(RequestError::Failed(error)) if error.delivery == Delivery::Unknown => Ok(()),
             answered => answered.map(|_| ()),
         };
     }

@@ -109,7 +109,7 @@ async fn opens_sessions(link: &Arc<HttpLink>, names_legacy: bool, left: Duration
         }
         Err(error) => error.into_tool_error(),
     };
-    let is_refused = error.code().is_some_and(handshake::refuses_initialize);
+    let is_refused = error.code.is_some_and(handshake::refuses_initialize);
     if !is_refused {
         let server = &link.shared.id;
         tracing::warn!(%server, %error, names_legacy, "unknown whether a modern server opens sessions");

@@ -275,7 +275,7 @@ impl HttpLink {
             Err(error) => {
                 let error = error.into_tool_error();
                 *self.known.write() = Known::Nothing;
-                self.shared.down(error.message());
+                self.shared.down(&error.message);
                 Err(error)
             }
         }
@@ -334,12 +334,10 @@ impl HttpLink {
                 }
             }
             Err(RequestError::SessionGone) => self.lose(session, Known::Legacy),
-            Err(RequestError::Failed(error)) => match (error.delivery(), error.kind()) {
-                (Delivery::NotSent, ErrorKind::ConnectFailed) => self.shared.down(error.message()),
+            Err(RequestError::Failed(error)) => match (error.delivery, error.kind) {
+                (Delivery::NotSent, ErrorKind::ConnectFailed) => self.shared.down(&error.message),
                 // a server of another era seems to answer now: the next call detects it
-                (Delivery::Answered, _)
-                    if error.code() == Some(405) || is_lost(error.message()) =>
-                {
+                (Delivery::Answered, _) if error.code == Some(405) || is_lost(&error.message) => {
                     self.lose(session, Known::Nothing);
                 }
                 _ => {}

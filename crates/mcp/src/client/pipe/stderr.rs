@@ -1,6 +1,7 @@
 //! What a child writes to standard error: for the log and for operators, without its secrets.
 
 use std::collections::VecDeque;
+use std::ffi::OsStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,15 +60,14 @@ impl LastLines {
 /// The secrets that the child received, or values that may be.
 fn known_secrets(spec: &CommandSpec) -> Lines {
     let args = spec.args.iter().map(|arg| arg.to_string_lossy());
-    let given = spec.env.values().cloned();
+    let text = |text: &OsStr| text.to_string_lossy().into_owned();
+    // of what it inherits most is not a secret, and useful in a message: paths, languages, names
     let inherited = spec.whole_environment.then(std::env::vars_os);
     let inherited = inherited.into_iter().flatten();
-    // of what it inherits most is not a secret, and useful in a message: paths, languages, names
-    let inherited = inherited.filter(|(name, _)| redact::is_secret_name(&name.to_string_lossy()));
-    let values = given.chain(inherited.map(|(_, value)| value));
-    let values = values.map(|value| value.to_string_lossy().into_owned());
-    let known = values.chain(spec.secrets.iter().cloned());
-    Lines::new(known.chain(redact::secrets_of_command(args)))
+    let inherited = inherited.map(|(name, value)| (text(&name), text(&value)));
+    let given = spec.env.values().map(|value| text(value));
+    let known = given.chain(spec.secrets.iter().cloned());
+    Lines::new(known.chain(redact::secrets_of_process(args, inherited)))
 }
 
 async fn forward(

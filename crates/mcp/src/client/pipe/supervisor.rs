@@ -127,7 +127,7 @@ async fn greet(
         Err(RequestError::not_sent(text))
     });
     *known = greeted.as_ref().ok().map(|info| info.era);
-    greeted.map_err(|error| error.into_tool_error().message().to_owned())
+    greeted.map_err(|error| error.into_tool_error().message.to_string())
 }
 
 /// Lets calls through until the connection ends; returns why it did.

@@ -101,17 +101,17 @@ async fn fails_at_every_byte(era: Era, end: Break) {
 }
 
 fn assert_error(error: &ToolError, said: &str, at: &str) {
-    if error.delivery() == Delivery::Unknown {
-        assert_eq!(error.kind(), ErrorKind::ConnectionLost, "{at}");
+    if error.delivery == Delivery::Unknown {
+        assert_eq!(error.kind, ErrorKind::ConnectionLost, "{at}");
         return;
     }
-    assert_eq!(error.kind(), ErrorKind::ServerFault, "{at}");
+    assert_eq!(error.kind, ErrorKind::ServerFault, "{at}");
     if said.starts_with("HTTP/1.1 503") {
-        let wait = error.retry_after().map(|wait| wait.as_secs());
+        let wait = error.retry_after.map(|wait| wait.as_secs());
         assert_eq!(wait, Some(7), "{at}");
-        assert!(matches!(error.code(), Some(503 | -32603)), "{at}");
+        assert!(matches!(error.code, Some(503 | -32603)), "{at}");
     } else {
-        assert_eq!(error.code(), Some(-32603), "{at}");
+        assert_eq!(error.code, Some(-32603), "{at}");
     }
 }
 

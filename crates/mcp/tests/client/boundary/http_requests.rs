@@ -32,7 +32,7 @@ async fn fails_at_every_byte(era: Era, end: Break) {
         assert_told_the_truth(&ended, executions, &at);
         assert_eq!(delivery(&ended), Some(Delivery::Unknown), "{at}");
         let error = ended.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::ConnectionLost, "{at}");
+        assert_eq!(error.kind, ErrorKind::ConnectionLost, "{at}");
         // what follows fails on a connection that was used, and on a new one otherwise
         if (count % 2 == 0) == (end == Break::Close) || executions > 0 {
             works(&mut bed, &at).await;

@@ -51,7 +51,7 @@ pub(crate) fn assert_told_the_truth(ended: &Ended, executions: u64, at: &str) {
     match ended {
         Ok(_) => assert_eq!(executions, 1, "{at}: a success without an execution"),
         Err(error) => {
-            if error.delivery() == Delivery::NotSent {
+            if error.delivery == Delivery::NotSent {
                 assert_eq!(executions, 0, "{at}: {error}");
             }
         }
@@ -59,7 +59,7 @@ pub(crate) fn assert_told_the_truth(ended: &Ended, executions: u64, at: &str) {
 }
 
 pub(crate) fn delivery(ended: &Ended) -> Option<Delivery> {
-    ended.as_ref().err().map(ToolError::delivery)
+    ended.as_ref().err().map(|error| error.delivery)
 }
 
 /// An upstream of an HTTP server that fails as instructed, and counts what it runs.

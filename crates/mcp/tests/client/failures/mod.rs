@@ -31,12 +31,9 @@ pub(crate) fn assert_documented(failure: &str, error: &ToolError) {
     let (Some([row, kind, delivery]), None) = (found.next(), found.next()) else {
         panic!("not one row for {failure:?} in {rows:?}");
     };
-    let seen = [
-        format!("{:?}", error.kind()),
-        format!("{:?}", error.delivery()),
-    ];
+    let seen = [format!("{:?}", error.kind), format!("{:?}", error.delivery)];
     assert_eq!(seen, [*kind, *delivery], "{row}: {error}");
-    assert_eq!(error.server(), Some(&id()), "{error}");
+    assert_eq!(error.server.as_ref(), Some(&id()), "{error}");
 }
 
 #[test]

@@ -102,8 +102,8 @@ async fn the_greeting_fails() {
         });
         let error = first_call(&upstream).await;
         assert_documented(row, &error);
-        assert_eq!(error.code(), Some(i64::from(status)));
-        assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
+        assert_eq!(error.code, Some(i64::from(status)));
+        assert_eq!(error.retry_after, Some(Duration::from_secs(7)));
         refusing.abort();
     }
     for (status, row) in [
@@ -129,7 +129,7 @@ async fn no_child_is_there() {
     let upstream = start(none, |_| {});
     let error = upstream.list_tools().await.unwrap_err();
     assert_documented("a child cannot be started", &error);
-    assert!(error.message().contains("/no/such/program"), "{error}");
+    assert!(error.message.contains("/no/such/program"), "{error}");
 
     upstream.shutdown().await;
     assert_documented("the upstream was shut down", &first_call(&upstream).await);

@@ -49,10 +49,10 @@ async fn the_first_answer_wins_and_a_failure_waits_for_the_other_attempt() {
             Ok(output) => output.to_text(),
             Err(error) => {
                 // the call was sent
-                assert_eq!(error.delivery(), Delivery::Unknown, "{row}");
+                assert_eq!(error.delivery, Delivery::Unknown, "{row}");
                 let server = usize::from(end == "attempt 22 failed");
-                assert_eq!(error.server(), Some(&name(server)), "{row}");
-                error.message().to_owned()
+                assert_eq!(error.server.as_ref(), Some(&name(server)), "{row}");
+                error.message.to_string()
             }
         };
         assert_eq!(text, end, "{row}");
@@ -80,7 +80,7 @@ async fn a_failure_before_a_hedge_is_due_ends_the_attempt_at_once() {
     let ended = bed.read().await;
     assert_eq!((ended.took, bed.started()), (ms(5), 21));
     let error = ended.result.unwrap_err();
-    assert_eq!(error.message(), "attempt 21 failed");
+    assert_eq!(error.message, "attempt 21 failed");
 }
 
 #[tokio::test(start_paused = true)]

@@ -339,7 +339,7 @@ async fn a_proxy_that_cannot_be_used_is_named_without_its_credentials() {
     for url in ["http://server.test/mcp", "https://server.test/mcp"] {
         let failed = call(&behind(&proxy, url).unwrap()).await;
         let error = unsent(&failed.unwrap_err(), false).into_tool_error();
-        let message = error.message();
+        let message = &error.message;
         let named = format!("the proxy http://{address}");
         assert!(message.contains(&named), "{message}");
         assert!(!message.contains("secret"), "{message}");
