@@ -89,7 +89,7 @@ fn check(
 #[test]
 fn a_client_cannot_tell_the_cache_is_there() {
     let tools = Arc::new(Tools::new(false, None));
-    check(&fixed(), &tools, "NEVER_STALE_CASES", 10_000);
+    check(&fixed(), &tools, "NEVER_STALE_CASES", 6_000);
 }
 
 #[test]

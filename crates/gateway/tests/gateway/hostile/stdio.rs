@@ -91,7 +91,7 @@ async fn a_child_that_writes_anything_costs_little_and_runs_nothing_twice() {
         (row.to_owned(), script.to_owned())
     });
     // a process that ends again and again is started later each time, so not at every byte
-    let cuts = (0..LENGTH).step_by(6).chain([LENGTH - 1]);
+    let cuts = (0..LENGTH).step_by(16).chain([LENGTH - 1]);
     let cuts = cuts.map(|at| (format!("cut at {at}"), format!("{CUT}{at}; exit 0")));
     for (row, script) in deaths.chain(cuts) {
         let row = &*row;
