@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_has_a_default() {
+    fn options_have_defaults() {
         let options = read("--direct http://127.0.0.1:1/mcp").unwrap();
         assert!(options.peer.is_none() && options.pid.is_none() && !options.raw);
         assert_eq!((options.rounds, options.load.callers), (5, 32));
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn invalid_options_are_errors() {
         for line in [
             "",
             "--direct",

@@ -1,4 +1,4 @@
-//! Reads after writes, and writes that were made before: is what is answered true?
+//! Reads after writes, and writes that repeat earlier ones: whether the answers are true.
 
 use peers_load::Answer;
 use serde_json::{Value, json};

@@ -15,7 +15,8 @@ use crate::client::options::UpstreamOptions;
 use crate::client::shared::Loss;
 use crate::client::target::CommandSpec;
 
-/// How long the exit status may take once the output has ended, and then the last words.
+/// How long the exit status may take once the output has ended, and then the last lines of its
+/// standard error.
 const STATUS_WAIT: Duration = Duration::from_millis(250);
 
 /// What a child finds in its environment by default: what programs need to find their
@@ -84,8 +85,8 @@ impl Process {
     }
 
     /// Returns why the output, named by `reason`, has ended: how the child exited, and, for
-    /// operators, what it last said.
-    pub(super) async fn epitaph(&mut self, reason: &str) -> Loss {
+    /// operators, the last lines of its standard error.
+    pub(super) async fn exit_reason(&mut self, reason: &str) -> Loss {
         let ended = tokio::time::timeout(STATUS_WAIT, self.child.wait()).await;
         // what it said last is still on its way; what it has started may keep the pipe open
         self.said.settle(STATUS_WAIT).await;

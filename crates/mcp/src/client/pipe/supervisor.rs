@@ -187,7 +187,7 @@ async fn finish(
     if let Some(process) = &mut opened.process
         && !stop.is_cancelled()
     {
-        loss = process.epitaph(&loss.reason).await;
+        loss = process.exit_reason(&loss.reason).await;
     }
     opened.connection.fail_all(&loss.reason).await;
     if let Some(process) = opened.process.take() {
