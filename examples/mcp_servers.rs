@@ -12,7 +12,9 @@ use bytes::Bytes;
 use callward::core::{BoxFuture, BoxStream};
 use callward::{Caching, CallRecord, Server, Stack, ToolError, ToolOutput, ToolSpec, Tools};
 use callward_mcp::client::{CommandSpec, HttpSpec, Target, Upstream, UpstreamOptions};
-use callward_mcp::server::{self, Backend, CallRequest, HttpOptions, Introduction, ToolListing};
+use callward_mcp::server::{
+    self, Anonymous, Backend, CallRequest, HttpOptions, Introduction, ToolListing,
+};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -70,7 +72,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let url = format!("http://{}/mcp", listener.local_addr()?);
-    let routes = server::router(serve(notes()?).await?, HttpOptions::default());
+    let routes = server::router(
+        serve(notes()?).await?,
+        Arc::<Anonymous>::default(),
+        HttpOptions::default(),
+    );
     tokio::spawn(async move { axum::serve(listener, routes).await });
 
     // from here on it is what a program of yours would do

@@ -7,17 +7,18 @@ use std::path::Path;
 use crate::sources::{root, sources};
 
 /// The most lines of code, without comments, blank lines and tests. A budget falls with its crate.
-const BUDGETS: [(&str, usize); 16] = [
+const BUDGETS: [(&str, usize); 17] = [
     ("audit", 1486),
+    ("auth", 2600),
     ("breaker", 1250),
     ("cache", 4045),
     ("chaos", 727),
-    ("core", 9000),
-    ("facade", 2973),
-    ("gateway", 8800),
+    ("core", 9060),
+    ("facade", 3073),
+    ("gateway", 9800),
     ("limit", 1265),
     ("loopguard", 389),
-    ("mcp", 9401),
+    ("mcp", 9640),
     ("registry", 921),
     ("replay", 2264),
     ("retry", 1532),
@@ -26,7 +27,7 @@ const BUDGETS: [(&str, usize); 16] = [
     ("testkit", 2436),
 ];
 /// The most lines of tests.
-const TESTS: usize = 45_000;
+const TESTS: usize = 48_500;
 
 /// What supports tests only, though it is not a test itself.
 const SUPPORT: [&str; 2] = ["testkit/src/hostile", "testkit/src/bin/soak"];

@@ -21,7 +21,8 @@ const CORE: &str = "callward-core";
 
 /// The layer crates and the registry depend on `core` alone: a layer that knew another layer could
 /// not be used without it.
-const ON_CORE_ALONE: [&str; 10] = [
+const ON_CORE_ALONE: [&str; 11] = [
+    "callward-auth",
     "callward-audit",
     "callward-breaker",
     "callward-cache",
@@ -38,7 +39,7 @@ const ON_CORE_ALONE: [&str; 10] = [
 /// The other packages, and the packages of this workspace that each may depend on.
 const RULES: [(&str, &[&str]); 6] = [
     (CORE, &[]),
-    ("callward", ON_CORE_ALONE.split_at(9).0),
+    ("callward", ON_CORE_ALONE.split_at(10).0),
     ("callward-mcp", &["callward"]),
     // What the gateway needs of the layers, the facade exports.
     (

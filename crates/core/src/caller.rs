@@ -1,7 +1,9 @@
 //! On whose behalf a call is made.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
 
 macro_rules! opaque {
     ($(#[$doc:meta])* $type:ident) => {
@@ -36,6 +38,15 @@ opaque!(
     Principal
 );
 
+impl Principal {
+    /// Names the subject that an issuer vouches for, as `ISSUER#SUBJECT`. Another issuer's subject
+    /// of the same name is another principal.
+    pub fn of(issuer: &str, subject: &str) -> Self {
+        // no `#` of the issuer may be taken for the one that ends it
+        Self::new(format!("{}#{subject}", issuer.replace('#', "%23")))
+    }
+}
+
 opaque!(
     /// One conversation of one client, as its transport sees it.
     SessionId
@@ -52,15 +63,59 @@ pub struct Caller {
     pub principal: Principal,
     /// The session, if the transport has sessions.
     pub session: Option<SessionId>,
+    /// What the principal showed, and what it may do with it.
+    pub credential: Arc<Credential>,
+}
+
+words! {
+    /// How a caller showed who it is.
+    #[expect(clippy::exhaustive_enums, reason = "the vocabulary is closed")]
+    CredentialKind {
+        /// Not at all: it is on the same machine, or no one asked.
+        None = "none",
+        /// An API key of this gateway.
+        ApiKey = "api_key",
+        /// A signed token of an issuer.
+        Jwt = "jwt",
+        /// A token that its issuer was asked about.
+        Opaque = "opaque",
+        /// A client certificate.
+        Certificate = "certificate",
+        /// A header of a trusted proxy.
+        Proxy = "proxy",
+    } default None
+}
+
+/// What a caller showed, and what it entitles to. Never the secret itself.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub struct Credential {
+    /// How the caller showed who it is.
+    pub kind: CredentialKind,
+    /// A name for people, such as that of an API key.
+    pub name: Option<String>,
+    /// The roles of the caller.
+    pub roles: BTreeSet<String>,
+    /// The scopes that the credential is limited to; `None` if it is not limited.
+    pub scopes: Option<BTreeSet<String>>,
+    /// When it stops being valid, if ever.
+    pub expires: Option<SystemTime>,
 }
 
 impl Caller {
-    /// Names a caller without a session.
-    pub const fn new(principal: Principal) -> Self {
+    /// Names a caller without a session and without a credential.
+    pub fn new(principal: Principal) -> Self {
         Self {
             principal,
             session: None,
+            credential: Arc::default(),
         }
+    }
+
+    /// Sets what the caller showed.
+    pub fn with_credential(mut self, credential: Credential) -> Self {
+        self.credential = Arc::new(credential);
+        self
     }
 
     /// Adds the session.

@@ -87,7 +87,8 @@ pub(crate) fn gateway(
         .route("/readyz", get(ready))
         .route_layer(from_fn(for_probes));
     let backend = StackBackend::new(runtime.clone());
-    let endpoint = endpoint(backend, config, &runtime.stop.closing)?;
+    let anyone = Arc::<server::Anonymous>::default();
+    let endpoint = endpoint(backend, anyone, config, &runtime.stop.closing)?;
     if config.metrics {
         let for_scrapers = move |request: Request, next| {
             let advice = "add it to `http.allowed_hosts` of the config";
@@ -142,6 +143,7 @@ pub(crate) fn refused(
 /// [`AppError`] if a pattern for `Host` or `Origin` is invalid.
 pub(crate) fn endpoint(
     backend: Arc<impl server::Backend>,
+    identify: Arc<dyn server::Identify>,
     config: &Http,
     stop: &CancellationToken,
 ) -> Result<server::HttpEndpoint, AppError> {
@@ -154,7 +156,7 @@ pub(crate) fn endpoint(
     options.max_sessions_per_client = config.max_sessions_per_client;
     options.proxies.clone_from(&config.connections.proxies);
     options.shutdown = stop.clone();
-    Ok(server::HttpEndpoint::new(backend, options))
+    Ok(server::HttpEndpoint::new(backend, identify, options))
 }
 
 fn patterns<P: FromStr<Err = InvalidValue>>(texts: &[String]) -> Result<Vec<P>, InvalidValue> {

@@ -24,7 +24,12 @@ pub(crate) async fn run(http: Option<SocketAddr>) -> Outcome {
             "sample listening on http://{}/mcp",
             http::bound(&listener)?
         ));
-        let endpoint = http::endpoint(backend, &config, &stop.closing)?;
+        let endpoint = http::endpoint(
+            backend,
+            Arc::<callward_mcp::server::Anonymous>::default(),
+            &config,
+            &stop.closing,
+        )?;
         let routes = http::routes(endpoint, Router::new());
         let closing = stop.closing.clone();
         let listener = listener.tap_io(connections::prepare);

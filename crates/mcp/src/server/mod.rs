@@ -31,6 +31,7 @@ mod subscription;
 pub use self::backend::{Asked, Backend, CallRequest, Introduction, ToolListing};
 pub use self::error::RUNTIME_ERROR;
 pub use self::http::{
-    HostPattern, HostRefused, HttpEndpoint, HttpOptions, OriginPattern, PATH, check_host, router,
+    Anonymous, HostPattern, HostRefused, HttpEndpoint, HttpOptions, Identified, Identify,
+    OriginPattern, PATH, Refused, check_host, router,
 };
 pub use self::stdio::serve_stdio;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::serve::ListenerExt;
-use callward_mcp::server::{HttpOptions, router};
+use callward_mcp::server::{Anonymous, HttpOptions, router};
 use reqwest::{Method, RequestBuilder, Response};
 use serde_json::Value;
 use tokio::net::TcpListener;
@@ -40,7 +40,7 @@ impl Server {
     pub(crate) async fn with(change: impl FnOnce(&mut HttpOptions)) -> Self {
         let (bench, mut options) = (Bench::new(), HttpOptions::default());
         change(&mut options);
-        let router = router(Arc::clone(&bench), options);
+        let router = router(Arc::clone(&bench), Arc::<Anonymous>::default(), options);
         Self::serving(bench, router).await
     }
 

@@ -1,12 +1,12 @@
 //! Lists and calls over HTTP, byte by byte.
 
+use std::future::ready;
 use std::sync::Arc;
 
-use axum::extract::Request;
-use axum::middleware::{Next, from_fn};
-use axum::response::Response;
 use callward_core::{Caller, Principal};
-use callward_mcp::server::{HttpOptions, router};
+use callward_mcp::server::{HttpOptions, Identified, Identify, Refused, router};
+use http::request::Parts;
+use http::{HeaderValue, StatusCode};
 use serde_json::json;
 
 use crate::backend::{Bench, ODD_RESULT, ODD_TOOL};
@@ -143,22 +143,40 @@ async fn what_a_modern_client_can_do_reaches_the_backend() {
     assert_eq!(status(legacy).await, 200, "a matter of JSON-RPC");
 }
 
-async fn by_header(mut request: Request, next: Next) -> Response {
-    if let Some(user) = request.headers().get("x-user") {
-        let caller = Caller::new(Principal::new(user.to_str().unwrap()));
-        request.extensions_mut().insert(Arc::new(caller));
+/// Takes a header's word for who sends a request.
+struct ByHeader;
+
+impl Identify for ByHeader {
+    fn identify(&self, request: &Parts) -> Identified {
+        let user = request
+            .headers
+            .get("x-user")
+            .map(|user| user.to_str().unwrap());
+        Identified::Later(Box::pin(ready(match user {
+            Some("mallory") => {
+                let mut refused = Refused::new(StatusCode::UNAUTHORIZED, "not you");
+                refused.challenge = Some(HeaderValue::from_static("Bearer"));
+                Err(refused)
+            }
+            user => Ok(Arc::new(Caller::new(Principal::new(
+                user.unwrap_or("nobody"),
+            )))),
+        })))
     }
-    next.run(request).await
 }
 
 #[tokio::test]
-async fn the_caller_is_that_of_the_outer_layer_and_so_is_its_session() {
+async fn the_caller_is_the_one_identified_and_so_is_its_session() {
     let bench = Bench::new();
-    let router = router(Arc::clone(&bench), HttpOptions::default()).layer(from_fn(by_header));
+    let router = router(
+        Arc::clone(&bench),
+        Arc::new(ByHeader),
+        HttpOptions::default(),
+    );
     let server = Server::serving(bench, router).await;
     let whoami = || server.post(call("1", "seen", ""));
     let stateless = seen(whoami()).await;
-    assert_eq!(stateless["principal"], "anonymous");
+    assert_eq!(stateless["principal"], "nobody");
     assert_eq!(stateless["session"], json!(null));
     let opened = server.post(INITIALIZE).header("x-user", "ada").send().await;
     let session = session_of(opened.unwrap().headers());
@@ -171,6 +189,9 @@ async fn the_caller_is_that_of_the_outer_layer_and_so_is_its_session() {
     for other in [in_session().header("x-user", "eve"), in_session()] {
         assert_eq!(status(other).await, 404);
     }
+    let refused = whoami().header("x-user", "mallory").send().await.unwrap();
+    assert_eq!(refused.status(), 401);
+    assert_eq!(refused.headers()["www-authenticate"], "Bearer");
 }
 
 #[tokio::test]

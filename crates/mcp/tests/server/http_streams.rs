@@ -1,9 +1,10 @@
 //! Streams and sessions: progress, notifications, cancelled calls, and clients that are gone.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use callward_mcp::server::{HttpOptions, router};
+use callward_mcp::server::{Anonymous, HttpOptions, router};
 use http::Method;
 use serde_json::json;
 use tower::ServiceExt;
@@ -177,7 +178,7 @@ async fn a_session_is_forgotten_once_it_is_idle_and_has_no_stream() {
     const MINUTE: Duration = Duration::from_secs(60);
     let mut options = HttpOptions::default();
     options.max_sessions = 1;
-    let router = router(Bench::new(), options);
+    let router = router(Bench::new(), Arc::<Anonymous>::default(), options);
     // to the router itself, without a socket: time can be paused
     let send = async |method: Method, session: &str, body: &str| {
         let mut request = http::Request::builder().method(method).uri("/mcp");

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
 use axum::response::Response;
-use callward_core::{Caller, ClientInfo, Principal};
+use callward_core::{Caller, ClientInfo, CredentialKind};
 use futures_util::stream;
-use http::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
+use http::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{HeaderValue, StatusCode};
 use parking_lot::Mutex;
@@ -22,7 +22,7 @@ use super::body::Bodies;
 use super::session::Session;
 use super::session_table::{Client, SessionLimits, SessionTable};
 use super::stream::{notifications, respond};
-use super::{HttpOptions, mirrored};
+use super::{HttpOptions, Identify, Refused, mirrored};
 use crate::server::Backend;
 use crate::server::answer::Answer;
 use crate::server::error::Fault;
@@ -35,8 +35,8 @@ pub(super) struct Endpoint {
     pub(super) dispatcher: Dispatcher,
     pub(super) options: HttpOptions,
     pub(super) bodies: Bodies,
+    pub(super) identify: Arc<dyn Identify>,
     sessions: Mutex<SessionTable>,
-    anonymous: Arc<Caller>,
 }
 
 impl fmt::Debug for Endpoint {
@@ -46,7 +46,11 @@ impl fmt::Debug for Endpoint {
 }
 
 impl Endpoint {
-    pub(super) fn new(backend: Arc<dyn Backend>, options: HttpOptions) -> Self {
+    pub(super) fn new(
+        backend: Arc<dyn Backend>,
+        identify: Arc<dyn Identify>,
+        options: HttpOptions,
+    ) -> Self {
         let ended = Arc::clone(&backend);
         let ends = move |caller: &Arc<Caller>| ended.session_ended(caller);
         let limits = SessionLimits {
@@ -58,7 +62,7 @@ impl Endpoint {
             dispatcher: Dispatcher::new(backend),
             sessions: Mutex::new(SessionTable::new(limits, Arc::new(ends))),
             bodies: Bodies::new(options.max_body, options.max_bodies, options.body_timeout),
-            anonymous: Arc::new(Caller::new(Principal::new(ANONYMOUS))),
+            identify,
             options,
         }
     }
@@ -66,23 +70,22 @@ impl Endpoint {
     /// Opens a session for the caller of a request, and a client that introduced itself so.
     pub(super) fn open_session(
         &self,
+        caller: &Arc<Caller>,
         parts: &Parts,
         client: Option<Arc<ClientInfo>>,
     ) -> Result<Arc<Session>, Fault> {
-        let authenticated = parts.extensions.get::<Arc<Caller>>();
-        let counted = match authenticated {
-            Some(caller) => Some(Client::Principal(caller.principal.clone())),
-            None => {
+        let counted = match caller.credential.kind {
+            CredentialKind::None => {
                 let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
                 peer.map(|ConnectInfo(peer)| peer.ip().to_canonical())
                     .filter(|address| !self.options.proxies.contains(address))
                     .map(Client::Address)
             }
+            _ => Some(Client::Principal(caller.principal.clone())),
         };
         let open = || {
-            let caller = authenticated.unwrap_or(&self.anonymous);
             let timer = self.dispatcher.session("tcp");
-            Session::new(caller.principal.clone(), client, timer)
+            Session::new(caller, client, timer)
         };
         let opened = self.sessions.lock().open(Instant::now(), counted, open);
         opened.map_err(|full| {
@@ -98,33 +101,34 @@ impl Endpoint {
         })
     }
 
-    /// Finds the session a request names; `None` if it names none.
-    pub(super) fn session(&self, parts: &Parts) -> Result<Option<Arc<Session>>, Fault> {
+    /// Finds the session of this caller that a request names; `None` if it names none.
+    pub(super) fn session(
+        &self,
+        caller: &Caller,
+        parts: &Parts,
+    ) -> Result<Option<Arc<Session>>, Fault> {
         let id = header::single(&parts.headers, header::SESSION_ID).map_err(|why| {
             Fault::transport(StatusCode::BAD_REQUEST, format!("Mcp-Session-Id {why}"))
         })?;
         let Some(id) = id else {
             return Ok(None);
         };
-        let principal = &self.caller(parts).principal;
-        let find = |id| self.sessions.lock().find(Instant::now(), id, principal);
+        let find = |id| {
+            let mut sessions = self.sessions.lock();
+            sessions.find(Instant::now(), id, &caller.principal)
+        };
         let found = Uuid::parse_str(id).ok().and_then(find);
         found.map(Some).ok_or_else(|| {
             Fault::transport(StatusCode::NOT_FOUND, "no such session: initialize again")
         })
     }
 
-    /// Returns the caller of a request outside of any session.
-    pub(super) fn caller<'a>(&'a self, parts: &'a Parts) -> &'a Arc<Caller> {
-        parts.extensions.get().unwrap_or(&self.anonymous)
-    }
-
     /// Opens the notification stream of a session: GET.
-    pub(super) fn listen(&self, parts: &Parts) -> Result<Response, Fault> {
+    pub(super) fn listen(&self, caller: &Caller, parts: &Parts) -> Result<Response, Fault> {
         if !Accepts::of(&parts.headers).events {
             return Err(not_acceptable());
         }
-        let session = self.required_session(parts)?;
+        let session = self.required_session(caller, parts)?;
         let replaced = session.open_stream();
         Ok(self.notify(Subscription::LEGACY, async move {
             replaced.cancelled().await;
@@ -134,8 +138,8 @@ impl Endpoint {
     }
 
     /// Ends a session: DELETE.
-    pub(super) fn end_session(&self, parts: &Parts) -> Result<Response, Fault> {
-        let session = self.required_session(parts)?;
+    pub(super) fn end_session(&self, caller: &Caller, parts: &Parts) -> Result<Response, Fault> {
+        let session = self.required_session(caller, parts)?;
         self.sessions.lock().close(session.id);
         Ok(status(StatusCode::NO_CONTENT))
     }
@@ -159,14 +163,14 @@ impl Endpoint {
     }
 
     /// Finds the session that GET and DELETE are about.
-    fn required_session(&self, parts: &Parts) -> Result<Arc<Session>, Fault> {
+    fn required_session(&self, caller: &Caller, parts: &Parts) -> Result<Arc<Session>, Fault> {
         let version = mirrored::stated_version(&parts.headers)?;
         if version.is_some_and(|version| Era::of(version) == Era::Modern) {
             let text = "this revision has no sessions: use POST";
             return Err(Fault::transport(StatusCode::METHOD_NOT_ALLOWED, text));
         }
         let missing = || Fault::transport(StatusCode::BAD_REQUEST, "Mcp-Session-Id is missing");
-        self.session(parts)?.ok_or_else(missing)
+        self.session(caller, parts)?.ok_or_else(missing)
     }
 }
 
@@ -203,6 +207,17 @@ pub(super) fn refuse(fault: &Fault) -> Response {
     response
 }
 
+/// Answers a request whose sender is not known, or not allowed.
+pub(super) fn unidentified(refused: Refused) -> Response {
+    let mut fault = Fault::transport(refused.status, refused.message);
+    fault.retry_after = refused.retry_after;
+    let mut response = refuse(&fault);
+    if let Some(challenge) = refused.challenge {
+        response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+    }
+    response
+}
+
 /// Answers without a body.
 pub(super) fn status(status: StatusCode) -> Response {
     let mut response = Response::new(Body::empty());
@@ -214,6 +229,3 @@ pub(super) fn not_acceptable() -> Fault {
     let text = "Accept must list application/json and text/event-stream";
     Fault::transport(StatusCode::NOT_ACCEPTABLE, text)
 }
-
-/// The principal of requests without an authenticated one.
-const ANONYMOUS: &str = "anonymous";

@@ -6,6 +6,7 @@ mod cors;
 mod endpoint;
 mod guard;
 mod host;
+mod identify;
 mod mirrored;
 mod options;
 mod origin;
@@ -22,12 +23,13 @@ use axum::response::Response;
 use axum::routing::any;
 use http::{Method, StatusCode};
 
-use self::endpoint::{Endpoint, refuse};
+use self::endpoint::{Endpoint, refuse, unidentified};
 use super::Backend;
 use super::error::Fault;
 
 pub use self::guard::{HostRefused, check_host};
 pub use self::host::HostPattern;
+pub use self::identify::{Anonymous, Identified, Identify, Refused};
 pub use self::options::HttpOptions;
 pub use self::origin::OriginPattern;
 
@@ -36,17 +38,19 @@ pub const PATH: &str = "/mcp";
 
 /// Serves a backend over HTTP. Cloning copies a pointer.
 ///
-/// The caller is taken from the request's extensions, where an outer layer may have put an
-/// `Arc<Caller>`; else it is the principal `anonymous`. Pages of the origins that are allowed may
-/// use it (CORS). Set `TCP_NODELAY` on the listener: without it the events of a stream wait for the
-/// client's acknowledgements.
+/// Pages of the origins that are allowed may use it (CORS). Set `TCP_NODELAY` on the listener:
+/// without it the events of a stream wait for the client's acknowledgements.
 #[derive(Debug, Clone)]
 pub struct HttpEndpoint(Arc<Endpoint>);
 
 impl HttpEndpoint {
-    /// Makes the endpoint of a backend.
-    pub fn new(backend: Arc<impl Backend>, options: HttpOptions) -> Self {
-        Self(Arc::new(Endpoint::new(backend, options)))
+    /// Makes the endpoint of a backend, for callers that are identified so.
+    pub fn new(
+        backend: Arc<impl Backend>,
+        identify: Arc<dyn Identify>,
+        options: HttpOptions,
+    ) -> Self {
+        Self(Arc::new(Endpoint::new(backend, identify, options)))
     }
 
     /// Answers a request, whatever its path.
@@ -57,23 +61,36 @@ impl HttpEndpoint {
             Ok(origin) => origin,
             Err(fault) => return refuse(&fault),
         };
-        let answered = match parts.method {
-            Method::OPTIONS => return cors::preflight(origin, &parts.headers),
-            Method::POST => post::take(&endpoint, &parts, body).await,
-            Method::GET => endpoint.listen(&parts),
-            Method::DELETE => endpoint.end_session(&parts),
-            _ => {
-                let status = StatusCode::METHOD_NOT_ALLOWED;
-                Err(Fault::transport(status, "use GET or POST"))
-            }
+        if parts.method == Method::OPTIONS {
+            return cors::preflight(origin, &parts.headers);
+        }
+        let identified = match endpoint.identify.identify(&parts) {
+            Identified::Now(found) => found,
+            Identified::Later(found) => found.await,
+        };
+        let answered = match identified {
+            Err(refused) => return cors::expose(unidentified(refused), origin),
+            Ok(caller) => match parts.method {
+                Method::POST => post::take(&endpoint, &caller, &parts, body).await,
+                Method::GET => endpoint.listen(&caller, &parts),
+                Method::DELETE => endpoint.end_session(&caller, &parts),
+                _ => {
+                    let status = StatusCode::METHOD_NOT_ALLOWED;
+                    Err(Fault::transport(status, "use GET or POST"))
+                }
+            },
         };
         cors::expose(answered.unwrap_or_else(|fault| refuse(&fault)), origin)
     }
 }
 
 /// Returns a router that serves the backend at [`PATH`]; see [`HttpEndpoint`].
-pub fn router(backend: Arc<impl Backend>, options: HttpOptions) -> Router {
-    let endpoint = HttpEndpoint::new(backend, options);
+pub fn router(
+    backend: Arc<impl Backend>,
+    identify: Arc<dyn Identify>,
+    options: HttpOptions,
+) -> Router {
+    let endpoint = HttpEndpoint::new(backend, identify, options);
     let serve = move |request| endpoint.clone().serve(request);
     Router::new().route(PATH, any(serve))
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use axum::body::Body;
 use axum::response::Response;
-use callward_core::Transport;
+use callward_core::{Caller, Transport};
 use futures_util::future::Either;
 use futures_util::{StreamExt, stream};
 use http::request::Parts;
@@ -31,6 +31,7 @@ use crate::wire::{Era, header};
 /// Answers a message: POST.
 pub(super) async fn take(
     endpoint: &Endpoint,
+    caller: &Arc<Caller>,
     parts: &Parts,
     body: Body,
 ) -> Result<Response, Fault> {
@@ -51,7 +52,7 @@ pub(super) async fn take(
         Received::Request(mut request) => {
             let answered = async {
                 mirrored::take_key(&parts.headers, &mut request)?;
-                answer(endpoint, parts, accepts, &request).await
+                answer(endpoint, caller, parts, accepts, &request).await
             };
             let answered = answered.await;
             answered.map_err(|fault| fault.under(Some(&request.id)))
@@ -59,7 +60,7 @@ pub(super) async fn take(
         other => {
             mirrored::stated_version(&parts.headers)?;
             if let Received::Notification { method, params } = other
-                && let Some(session) = endpoint.session(parts)?
+                && let Some(session) = endpoint.session(caller, parts)?
                 && method == method::CANCELLED
                 && let Some(id) = cancelled_id(params.as_ref())
             {
@@ -76,6 +77,7 @@ const VERY_LARGE: usize = 1024 * 1024;
 
 async fn answer(
     endpoint: &Endpoint,
+    caller: &Arc<Caller>,
     parts: &Parts,
     accepts: Accepts,
     request: &Request,
@@ -88,7 +90,7 @@ async fn answer(
             None
         }
         Era::Legacy if is_handshake => None,
-        Era::Legacy => endpoint.session(parts)?,
+        Era::Legacy => endpoint.session(caller, parts)?,
     };
     // a modern call waits, too: which headers it must have is known once its tool is listed
     if (era == Era::Modern || !request.is_relayed())
@@ -99,11 +101,11 @@ async fn answer(
     if era == Era::Modern {
         mirrored::check(&parts.headers, request, || endpoint.dispatcher.listing())?;
     }
-    let (caller, client) = match &session {
-        Some(session) => (&session.caller, session.client.clone()),
-        None => (endpoint.caller(parts), None),
+    let (of_call, client) = match &session {
+        Some(session) => (session.caller_of(caller), session.client.clone()),
+        None => (caller.clone(), None),
     };
-    let arrival = Arrival::new(era, Arc::clone(caller), Transport::Tcp, client);
+    let arrival = Arrival::new(era, of_call, Transport::Tcp, client);
     let mut arrival = arrival.with_headers(parts);
     let mut reports = None;
     if accepts.events && request.progress_token().is_some() {
@@ -116,7 +118,7 @@ async fn answer(
             let mut response = reply(StatusCode::OK, answer);
             if is_handshake {
                 // opened last: a refused handshake leaves no session behind
-                let session = endpoint.open_session(parts, request.client_of_session())?;
+                let session = endpoint.open_session(caller, parts, request.client_of_session())?;
                 if let Ok(id) = HeaderValue::from_str(&session.id.to_string()) {
                     response.headers_mut().insert(header::SESSION_ID, id);
                 }

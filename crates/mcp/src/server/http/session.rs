@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use callward_core::{Caller, ClientInfo, Principal, SessionId};
+use callward_core::{Caller, ClientInfo, SessionId};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -29,12 +29,12 @@ pub(super) struct Session {
 
 impl Session {
     pub(super) fn new(
-        principal: Principal,
+        caller: &Caller,
         client: Option<Arc<ClientInfo>>,
         timer: Option<SessionTimer>,
     ) -> Self {
         let id = Uuid::new_v4();
-        let caller = Caller::new(principal).with_session(SessionId::new(id.to_string()));
+        let caller = caller.clone().with_session(SessionId::new(id.to_string()));
         Self {
             id,
             caller: Arc::new(caller),
@@ -44,6 +44,17 @@ impl Session {
             _timer: timer,
             stream: Mutex::new(None),
         }
+    }
+
+    /// Returns the caller of a request of this session, with the credential of that request: a
+    /// token may have been refreshed, with other scopes, since the session was opened.
+    pub(super) fn caller_of(&self, caller: &Arc<Caller>) -> Arc<Caller> {
+        if Arc::ptr_eq(&caller.credential, &self.caller.credential) {
+            return self.caller.clone();
+        }
+        let mut of_session = Caller::clone(&self.caller);
+        of_session.credential = caller.credential.clone();
+        Arc::new(of_session)
     }
 
     /// Replaces the notification stream by a new one. A message may travel on one stream only, and

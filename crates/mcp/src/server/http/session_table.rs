@@ -296,7 +296,7 @@ mod tests {
         /// Opens a session, of the client with this address if there is one.
         fn open(&mut self, second: u64, client: Option<u8>) -> Result<Arc<Session>, Full> {
             let client = client.map(|last| Client::Address([192, 0, 2, last].into()));
-            let new = || Session::new(Principal::new("ada"), None, None);
+            let new = || Session::new(&Caller::new(Principal::new("ada")), None, None);
             self.table.open(self.at(second), client, new)
         }
 

@@ -1,0 +1,8 @@
+//! Identifies callers, and decides what each may call.
+//!
+//! A request shows one credential at most, and one that is not valid is a [`Refusal`]: there is no
+//! second way. Which tools a caller may call is one decision, for lists and for calls alike.
+
+mod refusal;
+
+pub use refusal::{Reason, Refusal};

@@ -1,0 +1,73 @@
+//! Why a credential is refused.
+
+use std::time::Duration;
+
+use callward_core::words;
+
+words! {
+    /// Why a credential is refused: a bounded set, for metrics. No reason contains anything of the
+    /// credential.
+    #[expect(clippy::exhaustive_enums, reason = "the vocabulary is closed")]
+    Reason {
+        /// There is no credential, and one is needed.
+        Missing = "missing",
+        /// There are several credentials, such as two `Authorization` headers.
+        Several = "several",
+        /// It is empty, has a part that cannot be read, or is in the query of the address.
+        Malformed = "malformed",
+        /// It is longer than 8 KiB.
+        TooLong = "too_long",
+        /// No such key exists, or its checksum is wrong.
+        UnknownKey = "unknown_key",
+        /// The key was revoked.
+        Revoked = "revoked",
+        /// It has expired.
+        Expired = "expired",
+        /// It is not valid yet.
+        NotYetValid = "not_yet_valid",
+        /// It is for another audience.
+        Audience = "audience",
+        /// It is from an issuer that is not configured.
+        Issuer = "issuer",
+        /// It is not signed, or by an algorithm that its key is not for.
+        Algorithm = "algorithm",
+        /// The issuer has no such key.
+        UnknownKeyId = "unknown_key_id",
+        /// The signature is not that of the issuer.
+        Signature = "signature",
+        /// A claim is missing or has the wrong type.
+        Claims = "claims",
+        /// The issuer says that the token is not active.
+        Inactive = "inactive",
+        /// It cannot be checked now: the issuer does not answer.
+        Unavailable = "unavailable",
+    }
+}
+
+/// A credential is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the credential is refused: {reason}")]
+#[non_exhaustive]
+pub struct Refusal {
+    /// Why.
+    pub reason: Reason,
+    /// When a retry may succeed, where the credential could not be checked.
+    pub retry_after: Option<Duration>,
+}
+
+impl Refusal {
+    /// Refuses for this reason.
+    #[must_use]
+    pub const fn new(reason: Reason) -> Self {
+        Self {
+            reason,
+            retry_after: None,
+        }
+    }
+}
+
+impl From<Reason> for Refusal {
+    fn from(reason: Reason) -> Self {
+        Self::new(reason)
+    }
+}
