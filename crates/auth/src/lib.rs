@@ -3,6 +3,10 @@
 //! A request shows one credential at most, and one that is not valid is a [`Refusal`]: there is no
 //! second way. Which tools a caller may call is one decision, for lists and for calls alike.
 
+mod authenticator;
+#[cfg(feature = "keys")]
+pub mod keys;
 mod refusal;
 
+pub use authenticator::{Authenticated, Authenticator, MAX_CREDENTIAL, VerifyToken};
 pub use refusal::{Reason, Refusal};
