@@ -3,6 +3,16 @@
 //! A request shows one credential at most, and one that is not valid is a [`Refusal`]: there is no
 //! second way. Which tools a caller may call is one decision, for lists and for calls alike.
 
+#[cfg(feature = "tokens")]
+mod authenticated;
+#[cfg(feature = "tokens")]
+mod metadata;
 mod refusal;
+#[cfg(feature = "tokens")]
+pub mod tokens;
 
+#[cfg(feature = "tokens")]
+pub use authenticated::Authenticated;
+#[cfg(feature = "tokens")]
+pub use metadata::{Challenge, ResourceMetadata, well_known_path};
 pub use refusal::{Reason, Refusal};
