@@ -6,7 +6,13 @@
 mod authenticator;
 #[cfg(feature = "keys")]
 pub mod keys;
+#[cfg(feature = "tokens")]
+mod metadata;
 mod refusal;
+#[cfg(feature = "tokens")]
+pub mod tokens;
 
 pub use authenticator::{Authenticated, Authenticator, MAX_CREDENTIAL, VerifyToken};
+#[cfg(feature = "tokens")]
+pub use metadata::{Challenge, ResourceMetadata, well_known_path};
 pub use refusal::{Reason, Refusal};

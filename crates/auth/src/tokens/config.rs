@@ -1,0 +1,139 @@
+//! Which issuers are trusted, and for what.
+
+use std::fmt;
+use std::time::Duration;
+
+use callward_core::human;
+use serde::Deserialize;
+use url::{Host, Url};
+
+/// More would keep tokens valid that have long expired.
+const MAX_LEEWAY: Duration = Duration::from_secs(10 * 60);
+
+/// An authorization server whose tokens are accepted.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(clippy::exhaustive_structs, reason = "a config, built by its fields")]
+pub struct IssuerConfig {
+    /// The issuer, exactly as in `iss` and in its metadata: an HTTPS URL, or HTTP on loopback.
+    pub issuer: String,
+    /// Tokens for any of these audiences are accepted; usually the URL of the endpoint.
+    pub audience: Vec<String>,
+    /// Where its public keys are. Default: found through its metadata.
+    #[serde(default)]
+    pub jwks_url: Option<String>,
+    /// How far its clock may differ from ours, at most 10 minutes. Default: `60s`.
+    #[serde(default = "default_leeway", with = "human::duration")]
+    pub leeway: Duration,
+    /// Claims that a token must have besides `iss`, `aud`, `sub` and `exp`.
+    #[serde(default)]
+    pub required: Vec<String>,
+    /// The claim with the roles: a list, or words in a string. A name, or a path such as
+    /// `realm_access.roles`. Default: callers have no roles.
+    #[serde(default)]
+    pub roles_claim: Option<String>,
+    /// How the issuer is asked about tokens that are not JWTs. Default: they are refused.
+    #[serde(default)]
+    pub introspection: Option<IntrospectionConfig>,
+}
+
+fn default_leeway() -> Duration {
+    Duration::from_secs(60)
+}
+
+/// An endpoint that tells what a token stands for (RFC 7662).
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(clippy::exhaustive_structs, reason = "a config, built by its fields")]
+pub struct IntrospectionConfig {
+    /// Its URL: HTTPS, or HTTP on loopback.
+    pub url: String,
+    /// As whom the gateway asks.
+    pub client_id: String,
+    /// The secret of that client.
+    pub client_secret: Secret,
+}
+
+/// A text that `Debug` does not show.
+#[derive(Clone, Deserialize)]
+#[serde(transparent)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Keeps a text secret.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    pub(super) fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+/// A setting of an issuer that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("issuer {issuer:?}: {reason}")]
+#[non_exhaustive]
+pub struct InvalidIssuer {
+    /// The issuer.
+    pub issuer: String,
+    /// Which setting, why, and what is expected.
+    pub reason: String,
+}
+
+impl IssuerConfig {
+    pub(super) fn invalid(&self, reason: impl Into<String>) -> InvalidIssuer {
+        InvalidIssuer {
+            issuer: self.issuer.clone(),
+            reason: reason.into(),
+        }
+    }
+
+    /// Checks what does not depend on other issuers.
+    pub(super) fn check(&self) -> Result<(), InvalidIssuer> {
+        let url = self.url("issuer", &self.issuer)?;
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err(self.invalid("`issuer` must have no query and no fragment"));
+        }
+        if self.audience.is_empty() || self.audience.iter().any(String::is_empty) {
+            return Err(self.invalid(
+                "`audience` must name at least one audience, such as the URL of the endpoint: \
+                 without it, tokens for other services would be accepted",
+            ));
+        }
+        if self.leeway > MAX_LEEWAY {
+            let leeway = human::show_duration(self.leeway);
+            return Err(self.invalid(format!("`leeway` is {leeway}; at most 10m is permitted")));
+        }
+        Ok(())
+    }
+
+    /// Reads the address of something that the issuer serves.
+    pub(super) fn url(&self, field: &str, text: &str) -> Result<Url, InvalidIssuer> {
+        let url = Url::parse(text).ok();
+        url.filter(|url| is_secure(url, true)).ok_or_else(|| {
+            self.invalid(format!(
+                "`{field}` must be an https URL without credentials, or http on loopback"
+            ))
+        })
+    }
+}
+
+/// Returns `true` for HTTPS, and for plain HTTP to this machine if that is permitted.
+pub(super) fn is_secure(url: &Url, permits_loopback: bool) -> bool {
+    let is_loopback = match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.to_canonical().is_loopback(),
+        None => false,
+    };
+    let is_plain = url.scheme() == "http" && is_loopback && permits_loopback;
+    let has_credentials = !url.username().is_empty() || url.password().is_some();
+    (url.scheme() == "https" || is_plain) && !has_credentials
+}

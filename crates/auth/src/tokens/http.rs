@@ -1,0 +1,98 @@
+//! Asks issuers, over HTTPS, without following redirects and with bounded answers.
+
+use std::sync::Arc;
+
+use callward_core::BoxFuture;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use reqwest::redirect::Policy;
+use rustls::crypto::ring;
+use rustls::{ClientConfig, RootCertStore};
+use rustls_platform_verifier::Verifier;
+use url::Url;
+
+/// A request to an issuer.
+pub(super) struct Ask {
+    pub(super) url: Url,
+    /// The most bytes of its answer.
+    pub(super) limit: usize,
+    /// Makes it a POST.
+    pub(super) form: Option<Form>,
+}
+
+/// A form, and the client that sends it.
+pub(super) struct Form {
+    pub(super) user: String,
+    pub(super) password: String,
+    pub(super) body: String,
+}
+
+/// Who sends requests; tests have one of their own.
+pub(super) trait Http: Send + Sync {
+    /// Returns the body of a successful answer, or why there is none, without the address.
+    fn send(&self, ask: Ask) -> BoxFuture<'static, Result<Vec<u8>, String>>;
+}
+
+/// The client for real issuers.
+pub(super) struct Client(reqwest::Client);
+
+impl Client {
+    pub(super) fn build(verifies: bool) -> Result<Self, String> {
+        let built = reqwest::Client::builder()
+            // a redirect would lead to a place that is not configured
+            .redirect(Policy::none())
+            .tls_backend_preconfigured(tls(verifies)?)
+            .build();
+        built
+            .map(Self)
+            .map_err(|error| format!("no HTTP client: {error}"))
+    }
+}
+
+impl Http for Client {
+    fn send(&self, ask: Ask) -> BoxFuture<'static, Result<Vec<u8>, String>> {
+        let Ask { url, limit, form } = ask;
+        let request = match form {
+            None => self.0.get(url),
+            Some(form) => {
+                let post = self.0.post(url).basic_auth(form.user, Some(form.password));
+                let post = post.header(CONTENT_TYPE, "application/x-www-form-urlencoded");
+                post.body(form.body)
+            }
+        };
+        let request = request.header(ACCEPT, "application/json");
+        Box::pin(async move {
+            let cause = |error: reqwest::Error| error.without_url().to_string();
+            let mut answer = request.send().await.map_err(cause)?;
+            if answer.status() != http::StatusCode::OK {
+                return Err(format!("it answered {}", answer.status()));
+            }
+            let mut body = Vec::new();
+            while let Some(chunk) = answer.chunk().await.map_err(cause)? {
+                if body.len() + chunk.len() > limit {
+                    return Err(format!("its answer is longer than {limit} bytes"));
+                }
+                body.extend_from_slice(&chunk);
+            }
+            Ok(body)
+        })
+    }
+}
+
+/// Names the provider, so that it does not depend on what else is linked into the process.
+fn tls(verifies: bool) -> Result<ClientConfig, String> {
+    let provider = Arc::new(ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| format!("no TLS: {error}"))?;
+    if !verifies {
+        // plain HTTP works on machines without any certificate
+        let none = RootCertStore::empty();
+        return Ok(config.with_root_certificates(none).with_no_client_auth());
+    }
+    let verifier = Verifier::new(provider)
+        .map_err(|error| format!("no TLS: the system's certificates cannot be used: {error}"))?;
+    Ok(config
+        .dangerous() // "dangerous" is any verifier but rustls' own; this is the system's
+        .with_custom_certificate_verifier(Arc::new(verifier))
+        .with_no_client_auth())
+}

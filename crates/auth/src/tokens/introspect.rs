@@ -1,0 +1,155 @@
+//! Asks an issuer what an opaque token stands for (RFC 7662).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callward_core::{Caller, CredentialKind};
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::time::timeout;
+use url::{Url, form_urlencoded};
+
+use super::config::{IntrospectionConfig, InvalidIssuer, IssuerConfig, Secret};
+use super::http::{Ask, Form, Http};
+use super::jwks::TIMEOUT;
+use super::jwt::object;
+use super::known::{Digest, Known};
+use super::{claims, now};
+use crate::{Reason, Refusal};
+
+/// An active token may be revoked meanwhile.
+const KEEP_ACTIVE: Duration = Duration::from_secs(60);
+const KEEP_INACTIVE: Duration = Duration::from_secs(10);
+const MAX_BODY: usize = 64 << 10;
+/// Everyone can send tokens that no one knows; so many are asked about at once.
+pub(super) const MAX_RUNNING: usize = 32;
+/// After this time another may be asked about.
+const BUSY: Duration = Duration::from_secs(1);
+
+type Answer = Result<Arc<Caller>, Refusal>;
+type Running = watch::Receiver<Option<Answer>>;
+
+/// The endpoint of an issuer.
+pub(super) struct Introspection {
+    issuer: Arc<IssuerConfig>,
+    url: Url,
+    /// The credentials, encoded as RFC 6749 has it.
+    user: String,
+    password: Secret,
+    inactive: Known<()>,
+    running: Mutex<HashMap<Digest, Running>>,
+}
+
+impl Introspection {
+    pub(super) fn new(
+        issuer: &Arc<IssuerConfig>,
+        config: &IntrospectionConfig,
+    ) -> Result<Self, InvalidIssuer> {
+        let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect();
+        if config.client_id.is_empty() {
+            return Err(issuer.invalid("`introspection.client_id` must not be empty"));
+        }
+        let password: String = encoded(config.client_secret.reveal());
+        Ok(Self {
+            issuer: issuer.clone(),
+            url: issuer.url("introspection.url", &config.url)?,
+            user: encoded(&config.client_id),
+            password: Secret::new(password),
+            inactive: Known::new(KEEP_INACTIVE),
+            running: Mutex::default(),
+        })
+    }
+
+    /// Returns `true` if the issuer said so a moment ago.
+    pub(super) fn is_inactive(&self, digest: &Digest) -> bool {
+        self.inactive.get(digest).is_some()
+    }
+
+    /// Asks, or joins who asks about the same token.
+    pub(super) async fn verify(
+        self: Arc<Self>,
+        http: Arc<dyn Http>,
+        known: Arc<Known<Arc<Caller>>>,
+        digest: Digest,
+        token: Secret,
+    ) -> Answer {
+        let unavailable = Refusal {
+            reason: Reason::Unavailable,
+            retry_after: Some(BUSY),
+        };
+        let mut running = {
+            let mut all = self.running.lock();
+            all.retain(|_, one| one.has_changed().is_ok());
+            match all.get(&digest) {
+                Some(running) => running.clone(),
+                None if all.len() >= MAX_RUNNING => return Err(unavailable),
+                None => {
+                    let (ends, running) = watch::channel(None);
+                    all.insert(digest, running.clone());
+                    let this = self.clone();
+                    // goes on when the caller leaves: others may wait for it
+                    tokio::spawn(async move {
+                        let answer = this.ask(&*http, &known, digest, &token).await;
+                        ends.send_replace(Some(answer));
+                    });
+                    running
+                }
+            }
+        };
+        let answer = running.wait_for(Option::is_some).await;
+        let answer = answer.ok().and_then(|answer| answer.clone());
+        answer.unwrap_or(Err(unavailable))
+    }
+
+    async fn ask(
+        &self,
+        http: &dyn Http,
+        known: &Known<Arc<Caller>>,
+        digest: Digest,
+        token: &Secret,
+    ) -> Answer {
+        let body = form_urlencoded::Serializer::new(String::new())
+            .append_pair("token", token.reveal())
+            .append_pair("token_type_hint", "access_token")
+            .finish();
+        let ask = Ask {
+            url: self.url.clone(),
+            limit: MAX_BODY,
+            form: Some(Form {
+                user: self.user.clone(),
+                password: self.password.reveal().to_owned(),
+                body,
+            }),
+        };
+        let answer = timeout(TIMEOUT, http.send(ask)).await;
+        let answer = answer.unwrap_or_else(|_| Err("it does not answer".to_owned()));
+        let read = answer.and_then(|body| {
+            let claims = object(&body).map_err(|_| "its answer cannot be read".to_owned())?;
+            match claims.get("active").and_then(Value::as_bool) {
+                Some(active) => Ok((claims, active)),
+                None => Err("its answer does not say whether the token is active".to_owned()),
+            }
+        });
+        match read {
+            Ok((_, false)) => {
+                self.inactive.keep(digest, (), KEEP_INACTIVE);
+                Err(Reason::Inactive.into())
+            }
+            Ok((claims, true)) => {
+                let now = now();
+                let caller = claims::caller(&self.issuer, CredentialKind::Opaque, &claims, now)?;
+                Ok(known.keep_caller(digest, caller, KEEP_ACTIVE, now))
+            }
+            Err(error) => {
+                let issuer = &self.issuer.issuer;
+                tracing::warn!(%issuer, %error, "an issuer cannot be asked about tokens");
+                Err(Refusal {
+                    reason: Reason::Unavailable,
+                    retry_after: Some(BUSY),
+                })
+            }
+        }
+    }
+}

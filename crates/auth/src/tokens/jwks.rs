@@ -1,0 +1,299 @@
+//! The public keys of an issuer, fetched again when they may have changed.
+//!
+//! The key of a token is selected before its signature is checked, so anyone can ask for one that
+//! does not exist. Fetches are therefore one at a time, [`COOL_DOWN`] apart, and limited for all
+//! issuers together. Keys are replaced by what the issuer states, and else stay.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyOperations, PublicKeyUse};
+use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey};
+use parking_lot::Mutex;
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
+use url::Url;
+
+use super::config::is_secure;
+use super::http::{Ask, Http};
+use super::jwt::Jwt;
+use crate::{Reason, Refusal};
+
+/// Between two fetches from one issuer.
+pub(super) const COOL_DOWN: Duration = Duration::from_secs(30);
+/// Older keys are fetched again: the issuer may have withdrawn one.
+const MAX_AGE: Duration = Duration::from_secs(15 * 60);
+/// For a fetch as a whole.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
+const MAX_BODY: usize = 1 << 20;
+const MAX_KEYS: usize = 100;
+
+/// A public key, and what it verifies.
+struct Key {
+    kid: Option<String>,
+    algorithms: Vec<Algorithm>,
+    key: DecodingKey,
+}
+
+impl Key {
+    /// Reads a key; `None` if it is not one for signatures. A symmetric key never is: who can
+    /// verify with it can sign.
+    fn read(key: Value) -> Option<Self> {
+        let jwk: Jwk = serde_json::from_value(key).ok()?;
+        let common = &jwk.common;
+        let of_use = |known: &PublicKeyUse| *known == PublicKeyUse::Signature;
+        let verifies = |known: &Vec<KeyOperations>| known.contains(&KeyOperations::Verify);
+        if !common.public_key_use.as_ref().is_none_or(of_use)
+            || !common.key_operations.as_ref().is_none_or(verifies)
+        {
+            return None;
+        }
+        let mut algorithms = match &jwk.algorithm {
+            AlgorithmParameters::RSA(_) => AlgorithmFamily::Rsa.algorithms().to_vec(),
+            AlgorithmParameters::EllipticCurve(key) => match key.curve {
+                EllipticCurve::P256 => vec![Algorithm::ES256],
+                EllipticCurve::P384 => vec![Algorithm::ES384],
+                _ => return None,
+            },
+            AlgorithmParameters::OctetKeyPair(key) if key.curve == EllipticCurve::Ed25519 => {
+                vec![Algorithm::EdDSA]
+            }
+            _ => return None,
+        };
+        if let Some(only) = common.key_algorithm {
+            let only = Algorithm::try_from(only).ok()?;
+            algorithms.retain(|known| *known == only);
+        }
+        let key = DecodingKey::from_jwk(&jwk).ok()?;
+        Some(Self {
+            kid: jwk.common.key_id,
+            algorithms,
+            key,
+        })
+    }
+
+    fn read_all(body: &[u8]) -> Result<Vec<Self>, String> {
+        #[derive(Deserialize)]
+        struct Keys {
+            keys: Vec<Value>,
+        }
+        let read: Keys = serde_json::from_slice(body)
+            .map_err(|_| "its keys are not an object with the list `keys`".to_owned())?;
+        let count = read.keys.len();
+        if count > MAX_KEYS {
+            return Err(format!("it has {count} keys; at most {MAX_KEYS} are read"));
+        }
+        Ok(read.keys.into_iter().filter_map(Self::read).collect())
+    }
+}
+
+/// Selects the key of a token: by its id, or the only one that fits if the token names none.
+fn select<'a>(keys: &'a [Key], jwt: &Jwt) -> Result<&'a Key, Reason> {
+    let is_named = |key: &&Key| jwt.kid.is_none() || key.kid == jwt.kid;
+    let fits = |key: &&Key| key.algorithms.contains(&jwt.algorithm);
+    let mut fitting = keys.iter().filter(is_named).filter(fits);
+    match (fitting.next(), fitting.next()) {
+        (Some(key), None) => Ok(key),
+        (Some(key), Some(_)) if jwt.kid.is_some() => Ok(key),
+        (None, _) if keys.iter().any(|key| is_named(&key)) => Err(Reason::Algorithm),
+        _ => Err(Reason::UnknownKeyId),
+    }
+}
+
+/// A bucket of fetches, for all issuers together.
+pub(super) struct Bucket(Mutex<Option<Instant>>);
+
+impl Bucket {
+    /// One fetch is added after this time.
+    const EVERY: Duration = Duration::from_secs(3);
+    /// How many may be saved up, as the time they take to be added.
+    const BURST: Duration = Duration::from_secs(3 * 20);
+
+    pub(super) const fn new() -> Self {
+        Self(Mutex::new(None))
+    }
+
+    fn take(&self) -> bool {
+        let now = Instant::now();
+        let mut full = self.0.lock();
+        let next = full.map_or(now, |full| full.max(now)) + Self::EVERY;
+        let permitted = next - now <= Self::BURST;
+        if permitted {
+            *full = Some(next);
+        }
+        permitted
+    }
+}
+
+/// The keys of one issuer.
+pub(super) struct Jwks {
+    issuer: String,
+    /// Where the keys are, if it is configured.
+    url: Option<Url>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    keys: Arc<Vec<Key>>,
+    /// When the keys were fetched last, with success.
+    fetched: Option<Instant>,
+    /// Not before this time is fetched again.
+    next: Option<Instant>,
+    /// Whether the last fetch failed.
+    failed: bool,
+    /// Closed when the running fetch has ended.
+    running: Option<watch::Receiver<()>>,
+}
+
+impl State {
+    fn running(&self) -> Option<&watch::Receiver<()>> {
+        let running = self.running.as_ref();
+        running.filter(|fetch| fetch.has_changed().is_ok())
+    }
+}
+
+impl Jwks {
+    pub(super) fn new(issuer: &str, url: Option<Url>) -> Self {
+        Self {
+            issuer: issuer.to_owned(),
+            url,
+            state: Mutex::default(),
+        }
+    }
+
+    /// Checks the signature with the keys that are known now.
+    pub(super) fn verify(&self, jwt: &Jwt) -> Result<(), Reason> {
+        let keys = self.state.lock().keys.clone();
+        let key = &select(&keys, jwt)?.key;
+        let signed = jwt.signed.as_bytes();
+        match jsonwebtoken::crypto::verify(&jwt.signature, signed, key, jwt.algorithm) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Reason::Signature),
+            Err(_) => Err(Reason::Malformed),
+        }
+    }
+
+    /// Returns `true` if the keys should be fetched: because of a `miss` of a key, or of their age.
+    pub(super) fn is_due(&self, miss: bool) -> bool {
+        let (state, now) = (self.state.lock(), Instant::now());
+        if state.running().is_some() {
+            return miss;
+        }
+        let is_old = || state.fetched.is_none_or(|at| now - at >= MAX_AGE);
+        state.next.is_none_or(|next| now >= next) && (miss || is_old())
+    }
+
+    /// Starts a fetch, or joins the running one, and returns what is closed when it has ended.
+    /// `None` if no fetch is permitted now. A fetch goes on when no one waits for it any longer.
+    pub(super) fn refresh(
+        self: &Arc<Self>,
+        http: &Arc<dyn Http>,
+        bucket: &Bucket,
+    ) -> Option<watch::Receiver<()>> {
+        let (mut state, now) = (self.state.lock(), Instant::now());
+        if let Some(running) = state.running() {
+            return Some(running.clone());
+        }
+        if state.next.is_some_and(|next| now < next) || !bucket.take() {
+            return None;
+        }
+        state.next = Some(now + COOL_DOWN);
+        let (ends, running) = watch::channel(());
+        state.running = Some(running.clone());
+        drop(state);
+        let (this, http) = (self.clone(), http.clone());
+        tokio::spawn(async move {
+            let fetched = timeout(TIMEOUT, this.fetch(&*http)).await;
+            this.store(fetched.unwrap_or_else(|_| Err("it does not answer".to_owned())));
+            drop(ends);
+        });
+        Some(running)
+    }
+
+    fn store(&self, fetched: Result<Vec<Key>, String>) {
+        let (mut state, now) = (self.state.lock(), Instant::now());
+        state.next = Some(now + COOL_DOWN);
+        state.failed = fetched.is_err();
+        match fetched {
+            Ok(keys) => {
+                state.keys = Arc::new(keys);
+                state.fetched = Some(now);
+            }
+            Err(error) => {
+                let issuer = &self.issuer;
+                tracing::warn!(%issuer, %error, "the keys of an issuer cannot be fetched");
+            }
+        }
+    }
+
+    /// Returns the refusal for a reason. A key is unknown only if the issuer was asked for it.
+    pub(super) fn refusal(&self, reason: Reason) -> Refusal {
+        let state = self.state.lock();
+        if reason != Reason::UnknownKeyId || (state.fetched.is_some() && !state.failed) {
+            return reason.into();
+        }
+        let wait = state
+            .next
+            .map(|next| next.saturating_duration_since(Instant::now()));
+        Refusal {
+            reason: Reason::Unavailable,
+            retry_after: wait.or(Some(Bucket::EVERY)),
+        }
+    }
+
+    async fn fetch(&self, http: &dyn Http) -> Result<Vec<Key>, String> {
+        let url = match &self.url {
+            Some(url) => url.clone(),
+            None => self.discover(http).await?,
+        };
+        Key::read_all(&get(http, url).await?)
+    }
+
+    /// Finds the address of the keys in the issuer's metadata.
+    async fn discover(&self, http: &dyn Http) -> Result<Url, String> {
+        #[derive(Deserialize)]
+        struct Metadata {
+            issuer: String,
+            jwks_uri: String,
+        }
+        let base = Url::parse(&self.issuer).map_err(|error| error.to_string())?;
+        let path = base.path().trim_end_matches('/');
+        let mut failed = String::new();
+        // RFC 8414, then OpenID Connect: as RFC 8414 has it, and as it was before
+        for known in [
+            format!("/.well-known/oauth-authorization-server{path}"),
+            format!("/.well-known/openid-configuration{path}"),
+            format!("{path}/.well-known/openid-configuration"),
+        ] {
+            let mut url = base.clone();
+            url.set_path(&known);
+            let read = get(http, url).await.and_then(|body| {
+                let read = serde_json::from_slice::<Metadata>(&body);
+                read.map_err(|_| "its metadata has no `issuer` or no `jwks_uri`".to_owned())
+            });
+            failed = match read {
+                Ok(found) if found.issuer != self.issuer => {
+                    "its metadata is that of another issuer".to_owned()
+                }
+                Ok(found) => match Url::parse(&found.jwks_uri) {
+                    Ok(url) if is_secure(&url, base.scheme() == "http") => return Ok(url),
+                    _ => "its metadata has a `jwks_uri` that is not https".to_owned(),
+                },
+                Err(error) => error,
+            };
+        }
+        Err(failed)
+    }
+}
+
+async fn get(http: &dyn Http, url: Url) -> Result<Vec<u8>, String> {
+    let ask = Ask {
+        url,
+        limit: MAX_BODY,
+        form: None,
+    };
+    http.send(ask).await
+}
