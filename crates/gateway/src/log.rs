@@ -28,11 +28,8 @@ impl Log {
     ///
     /// [`AppError::Usage`] if a level is unknown.
     pub(crate) fn new(args: &Args) -> Result<Self, AppError> {
-        let default = if matches!(args.command, Command::Serve(_)) {
-            "info"
-        } else {
-            "error"
-        };
+        let serves = matches!(args.command, Command::Serve(_));
+        let default = if serves { "info" } else { "error" };
         let levels = parse_levels(args.log.as_deref().unwrap_or(default))?;
         let format = args.log_format;
         Ok(Self { levels, format })
