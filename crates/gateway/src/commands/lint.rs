@@ -45,10 +45,9 @@ pub(crate) async fn run(args: Lint) -> Outcome {
     let mut findings = check(&candidates);
     findings.retain(|finding| !args.allow.contains(&finding.code));
 
-    let least = if args.strict {
-        Severity::Warning
-    } else {
-        args.deny
+    let least = match args.strict {
+        true => Severity::Warning,
+        false => args.deny,
     };
     if candidates.is_empty() && !args.json {
         return Ok(ExitCode::from(UNREADABLE));

@@ -81,10 +81,9 @@ fn show_groups(mut tools: Vec<Value>, as_json: bool) {
 /// Puts the verdicts under each other. What is recorded has a column where anything is.
 pub(crate) fn show(tools: &[Value]) {
     let is_recorded = |tool: &Value| !matches!(tool["recorded"].as_str(), None | Some("none"));
-    let recorded = if tools.iter().any(is_recorded) {
-        " recorded"
-    } else {
-        ""
+    let recorded = match tools.iter().any(is_recorded) {
+        true => " recorded",
+        false => "",
     };
     let columns = format!("tool=name effect safety cache retry confirm{recorded} source");
     let rows: Vec<Value> = tools.iter().map(row).collect();
