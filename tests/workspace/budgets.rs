@@ -17,7 +17,7 @@ const BUDGETS: [(&str, usize); 16] = [
     ("gateway", 8800),
     ("limit", 1265),
     ("loopguard", 389),
-    ("mcp", 9401),
+    ("mcp", 9403),
     ("registry", 921),
     ("replay", 2264),
     ("retry", 1532),
