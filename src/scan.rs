@@ -41,9 +41,10 @@ const SCAN_PAUSE_MAX: Duration = Duration::from_secs(30);
 const LONGEST_ASKED: Duration = Duration::from_secs(300);
 
 /// The pause after a listing, before another one that the server asks for, as a multiple of the
-/// time it took to register, up to [`SCAN_PAUSE_MAX`]: a long list that changes all the time leaves
-/// time for calls.
+/// time it took to register, from [`LEAST_PAUSE`] up to [`SCAN_PAUSE_MAX`]: a long list that changes
+/// all the time leaves time for calls.
 const PAUSES: u32 = 20;
+const LEAST_PAUSE: Duration = Duration::from_secs(1);
 
 /// A listing in flight, with the permit of the breaker that admitted it. Dropped, it counts as
 /// nothing.
@@ -197,9 +198,7 @@ impl Scan {
                         Ok(definitions) => {
                             permit.succeed();
                             // the server was reached
-                            if let Ok(permit) = server.admit() {
-                                permit.succeed();
-                            }
+                            let _ = server.admit().map(Permit::succeed);
                             pause = SCAN_PAUSE;
                             self.note(|now| now.listings.listed += 1);
                             self.register(definitions).await;
@@ -327,7 +326,8 @@ impl Scan {
 
 /// Returns the pause before another requested listing, after one that took this long to process.
 fn pause_after(busy: Duration) -> Duration {
-    busy.saturating_mul(PAUSES).min(SCAN_PAUSE_MAX)
+    let pause = busy.saturating_mul(PAUSES);
+    pause.clamp(LEAST_PAUSE, SCAN_PAUSE_MAX)
 }
 
 /// Waits for the next event; for ever, where there is none.
@@ -349,7 +349,7 @@ mod tests {
     #[test]
     fn the_pause_after_a_listing_is_twenty_times_what_it_took() {
         let millis = Duration::from_millis;
-        for (busy, pause) in [(0, 0), (10, 200), (600, 12_000), (60_000, 30_000)] {
+        for (busy, pause) in [(0, 1000), (100, 2000), (600, 12_000), (60_000, 30_000)] {
             assert_eq!(pause_after(millis(busy)), millis(pause));
         }
     }

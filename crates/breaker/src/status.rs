@@ -87,9 +87,10 @@ impl Key {
 
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.server.fmt(f)?;
-        if let Some(tool) = self.subject.tool() {
-            write!(f, "::{tool}")?;
+        match &self.subject {
+            Subject::Server => write!(f, "{}", self.server)?,
+            Subject::Discovery => write!(f, "{}, its list of tools", self.server)?,
+            Subject::Tool(tool) => write!(f, "{}::{tool}", self.server)?,
         }
         f.write_str(self.owner.as_ref().map_or("", |_| ", one instance"))
     }
@@ -204,14 +205,30 @@ impl fmt::Display for Rejection {
         let Some(wait) = self.time_to_probe.map(|wait| wait.as_secs_f64()) else {
             return Ok(());
         };
-        match self.is_write_held {
-            true => write!(
-                f,
-                "; admitted in {wait:.1} s, or as soon as a safe call succeeds"
-            ),
-            false => write!(f, "; next probe in {wait:.1} s"),
-        }
+        let (next, unless) = match self.is_write_held {
+            true => ("admitted", ", or as soon as a safe call succeeds"),
+            false => ("next probe", ""),
+        };
+        write!(f, "; {next} in {wait:.1} s{unless}")
     }
 }
 
 impl std::error::Error for Rejection {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_line_names_what_of_a_server_its_breaker_is_for() {
+        let server = ServerId::new("shop").unwrap();
+        let tool = ToolName::new("get_order").unwrap();
+        for (subject, expected) in [
+            (Subject::Server, "shop"),
+            (Subject::Discovery, "shop, its list of tools"),
+            (Subject::Tool(tool), "shop::get_order"),
+        ] {
+            assert_eq!(Key::new(&server, &subject, None).to_string(), expected);
+        }
+    }
+}

@@ -56,7 +56,12 @@ impl StackBackend {
     }
 
     fn start(&self, request: CallRequest) -> Result<ToolCall, ToolError> {
-        let refused = |why| ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, why);
+        let not_sent = |kind, why: String| ToolError::new(kind, Delivery::NotSent, why);
+        if self.runtime.stop.cut_off.is_cancelled() {
+            let why = "the gateway is stopping; call again once it runs".into();
+            return Err(not_sent(ErrorKind::Overloaded, why));
+        }
+        let refused = |why| not_sent(ErrorKind::InvalidCall, why);
         if request.input_responses.is_some() || request.request_state.is_some() {
             // the state belongs to one upstream's exchange, and calls of the stack carry none
             return Err(refused(
@@ -81,11 +86,8 @@ impl StackBackend {
         context.trace = request.trace;
         context.inbound = request.inbound;
         context.baggage = baggage;
-        let call = with(
-            call,
-            request.idempotency_key,
-            ToolCall::with_idempotency_key,
-        );
+        let key = request.idempotency_key;
+        let call = with(call, key, ToolCall::with_idempotency_key);
         Ok(with(call, request.progress, ToolCall::with_progress))
     }
 }
@@ -155,7 +157,7 @@ impl Backend for StackBackend {
     }
 
     fn call(&self, request: CallRequest) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
-        let counted = self.runtime.calls.token();
+        let counted = self.runtime.stop.calls.token();
         let name = request.name.clone();
         let reports = self.runtime.reports.or_asked(request.meta.as_ref());
         let (caller, inbound) = (request.caller.clone(), request.inbound.clone());

@@ -1,5 +1,7 @@
 //! The program's log on standard error, and the exported spans.
 
+use std::io::{self, Write};
+
 use callward::telemetry::export::Exporter;
 use callward::telemetry::names;
 use tracing::{Level, Metadata, Subscriber};
@@ -11,8 +13,8 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::args::{Args, Command, LogFormat};
 use crate::error::AppError;
-use crate::output;
 use crate::stderr::Stderr;
+use crate::{output, plain};
 
 /// What is to be logged.
 #[derive(Debug)]
@@ -28,11 +30,8 @@ impl Log {
     ///
     /// [`AppError::Usage`] if a level is unknown.
     pub(crate) fn new(args: &Args) -> Result<Self, AppError> {
-        let default = if matches!(args.command, Command::Serve(_)) {
-            "info"
-        } else {
-            "error"
-        };
+        let serves = matches!(args.command, Command::Serve(_));
+        let default = if serves { "info" } else { "error" };
         let levels = parse_levels(args.log.as_deref().unwrap_or(default))?;
         let format = args.log_format;
         Ok(Self { levels, format })
@@ -61,13 +60,28 @@ where
         in_detail || metadata.is_event() || metadata.target() != names::TARGET
     };
     let shown = filter_fn(shown).with_max_level_hint(LevelFilter::TRACE);
-    let layer = tracing_subscriber::fmt::layer().with_writer(|| Stderr);
+    let (layer, ansi) = (tracing_subscriber::fmt::layer(), *output::STDERR_COLOURED);
     let layer = match format {
-        LogFormat::Text => layer.with_ansi(*output::STDERR_COLOURED).boxed(),
-        LogFormat::Json => layer.json().boxed(),
+        LogFormat::Text => layer.with_ansi(ansi).with_writer(|| Text).boxed(),
+        LogFormat::Json => layer.json().with_writer(|| Stderr).boxed(),
     };
     // a filter of this layer alone: one of all layers would not keep unused spans from being made
     layer.with_filter(levels.clone().and(shown))
+}
+
+/// Standard error for lines of text. What servers say has no escapes in them any more, but may have
+/// line ends and characters that change the direction of writing.
+struct Text;
+
+impl Write for Text {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let text = plain::logged(String::from_utf8_lossy(line).trim_end_matches('\n'));
+        writeln!(Stderr, "{text}").map(|()| line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Reads `LEVEL` or `TARGET=LEVEL` pairs. A lone word must be a level: taken for a target, a typing

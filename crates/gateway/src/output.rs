@@ -155,10 +155,9 @@ pub(crate) fn colour(colour: AnsiColor) -> Style {
 }
 
 pub(crate) fn paint(text: &str, style: Style, coloured: bool) -> String {
-    if coloured {
-        format!("{style}{text}{style:#}")
-    } else {
-        text.to_owned()
+    match coloured {
+        true => format!("{style}{text}{style:#}"),
+        false => text.to_owned(),
     }
 }
 

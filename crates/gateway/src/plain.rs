@@ -2,9 +2,20 @@
 
 use std::fmt::Write;
 
-/// Writes a text for one line: every control character is written out, as `\u{1b}`.
+/// The most bytes of a text that one line shows.
+const MOST: usize = 1000;
+
+/// Writes a text for one line: every control character is written out, as `\u{1b}`, and a long text
+/// is cut.
 pub(crate) fn line(text: &str) -> String {
-    written_out(text, is_obeyed)
+    let (shown, rest) = text.split_at(text.floor_char_boundary(MOST));
+    let mark = if rest.is_empty() { "" } else { "…" };
+    written_out(shown, is_obeyed) + mark
+}
+
+/// Writes a line of the log. Its colours stay: others cannot write any there.
+pub(crate) fn logged(text: &str) -> String {
+    written_out(text, |c| is_obeyed(c) && c != '\u{1b}')
 }
 
 /// Writes a text of several lines: line ends and tabs stay.
@@ -50,6 +61,11 @@ mod tests {
             "a\\u{1b}[2Jb\\r\\nü\\u{9b}1m"
         );
         assert_eq!(line("gnp\u{202e}exe."), "gnp\\u{202e}exe.");
+        assert_eq!(
+            logged("\u{1b}[2ma\u{1b}[0m b\nc\r"),
+            "\u{1b}[2ma\u{1b}[0m b\\nc\\r"
+        );
+        assert_eq!(line(&"ü".repeat(9000)), format!("{}…", "ü".repeat(500)));
         assert_eq!(lines("a\n\tb\r\u{7}"), "a\n\tb\\r\\u{7}");
     }
 }

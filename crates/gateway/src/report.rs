@@ -62,12 +62,8 @@ impl Taken {
         result: Result<ToolOutput, ToolError>,
     ) -> Result<ToolOutput, ToolError> {
         let trail = self.reports.trail.then(|| {
-            Trail::observed(
-                &self.tool,
-                self.applied,
-                &self.record.facts(),
-                Some(&result),
-            )
+            let facts = self.record.facts();
+            Trail::observed(&self.tool, self.applied, &facts, Some(&result))
         });
         match (result, trail) {
             (Err(mut error), Some(trail)) => {

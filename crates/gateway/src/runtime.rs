@@ -5,7 +5,6 @@ use std::sync::Arc;
 use callward::Stack;
 use callward::core::BaggageFilter;
 use callward_mcp::client::Upstream;
-use tokio_util::task::TaskTracker;
 
 use crate::assemble::Running;
 use crate::config::Config;
@@ -22,15 +21,13 @@ pub(crate) struct Runtime {
     pub(crate) upstreams: Vec<Upstream>,
     pub(crate) telemetry: Telemetry,
     pub(crate) recorder: Recorder,
-    /// Has a token for each call in flight.
-    pub(crate) calls: TaskTracker,
     /// What each result reports, asked or not.
     pub(crate) reports: Reports,
     /// The part of a caller's baggage that is passed on to servers.
     pub(crate) baggage: BaggageFilter,
     /// Whether the servers have started.
     pub(crate) started: Started,
-    /// When the process is to end: streams of notifications end then.
+    /// The calls in flight, and when the process is to end: streams of notifications end then.
     pub(crate) stop: Stop,
 }
 
@@ -42,15 +39,18 @@ impl Runtime {
         recorder: Recorder,
         stop: Stop,
     ) -> Arc<Self> {
+        let (startup, cut_off) = (running.startup, stop.cut_off.clone());
+        let started = async move {
+            cut_off.run_until_cancelled(startup.finished()).await;
+        };
         Arc::new(Self {
             stack: running.stack,
             upstreams: running.upstreams,
             telemetry,
             recorder,
-            calls: TaskTracker::new(),
             reports: config.reports(),
             baggage: telemetry::baggage(&config.telemetry),
-            started: Started::new(running.startup.finished()),
+            started: Started::new(started),
             stop,
         })
     }

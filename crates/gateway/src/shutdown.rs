@@ -13,13 +13,18 @@ use crate::config::show_duration;
 use crate::error::AppError;
 use crate::output::{self, counted};
 
-/// The requests of signals. Clones share them.
+/// The requests of signals, and the calls that the end waits for. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Stop {
+    /// Has a token for each call in flight.
+    pub(crate) calls: TaskTracker,
     /// Fires when the process is asked to end.
     pub(crate) asked: CancellationToken,
-    /// Fires when the gateway stops accepting: at once, or after the lame-duck time.
+    /// Fires when the gateway stops accepting: at once, after the lame-duck time, or at the end of
+    /// its input.
     pub(crate) closing: CancellationToken,
+    /// Fires when calls that still run are cut off.
+    pub(crate) cut_off: CancellationToken,
     /// Fires when the process is asked a second time: it then ends at once.
     pub(crate) at_once: CancellationToken,
 }
@@ -36,14 +41,12 @@ pub(crate) fn on_signal() -> Result<Stop, AppError> {
 
         let listen = |kind| signal(kind).map_err(AppError::io("cannot listen for signals"));
         // from here on the signals do not end the process by themselves
-        let mut signals = (
-            listen(SignalKind::interrupt())?,
-            listen(SignalKind::terminate())?,
-        );
+        let mut interrupt = listen(SignalKind::interrupt())?;
+        let mut terminate = listen(SignalKind::terminate())?;
         async move || {
             tokio::select! {
-                _ = signals.0.recv() => {}
-                _ = signals.1.recv() => {}
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
             }
         }
     };
@@ -94,26 +97,27 @@ const CUT_OFF: Duration = Duration::from_secs(2);
 /// that clients only listen on would keep the process alive.
 const LAST_WRITES: Duration = Duration::from_secs(1);
 
-/// Runs what serves clients until they leave, or until asked to stop. Then, after the lame-duck
-/// time, takes nothing more in and lets calls in flight end, within the limit and until a second
-/// signal. Then the servers end, so that the calls they have not answered fail, are answered and
-/// recorded.
+/// Runs what serves clients until they leave, until asked to stop, or until the input ends. Then,
+/// after the lame-duck time, takes nothing more in and waits until `drained` is, within the limit
+/// and until a second signal. Then the servers end, so that the calls they have not answered fail,
+/// are answered and recorded.
 ///
 /// # Errors
 ///
 /// What `serving` says.
 pub(crate) async fn serve(
     serving: impl Future<Output = io::Result<()>>,
-    calls: &TaskTracker,
+    drained: impl Future<Output = ()>,
     servers: &[Upstream],
     stop: &Stop,
     lame_duck: Duration,
     limit: Duration,
 ) -> io::Result<()> {
-    let mut serving = pin!(serving);
+    let (mut serving, calls) = (pin!(serving), &stop.calls);
     tokio::select! {
         biased;
         () = stop.asked.cancelled() => {}
+        () = stop.closing.cancelled() => {}
         ended = &mut serving => return ended,
     }
     let stopping = async {
@@ -137,12 +141,18 @@ pub(crate) async fn serve(
         }
         tokio::select! {
             biased;
-            () = calls.wait() => return output::note("stopped: no call was cut off"),
+            () = drained => {
+                if waiting > 0 || stop.asked.is_cancelled() {
+                    output::note("stopped: no call was cut off");
+                }
+                return;
+            }
             () = tokio::time::sleep(limit) => {}
             () = stop.at_once.cancelled() => {}
         }
         let cut = counted(calls.len(), "call");
         output::note(format_args!("stopped: {cut} cut off"));
+        stop.cut_off.cancel();
         let _ = tokio::time::timeout(CUT_OFF, async {
             tokio::join!(calls.wait(), end_servers(servers, stop));
         })

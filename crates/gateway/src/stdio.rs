@@ -1,14 +1,14 @@
 //! Serving over this process's own standard input and output.
 
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use callward_mcp::client::Upstream;
 use callward_mcp::server::{Backend, serve_stdio};
-use futures_util::StreamExt;
+use futures_util::{StreamExt, stream};
 use tokio_util::io::{ReaderStream, StreamReader};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::error::AppError;
 use crate::shutdown::{self, Stop};
@@ -24,18 +24,26 @@ const BUFFER: usize = 64 * 1024;
 /// [`AppError`] if reading or writing fails.
 pub(crate) async fn serve<B: Backend>(
     backend: Arc<B>,
-    calls: &TaskTracker,
     limit: Duration,
     servers: &[Upstream],
     stop: &Stop,
 ) -> Result<(), AppError> {
-    // nothing more is taken in after that, and what runs may finish
     let lines = ReaderStream::with_capacity(tokio::io::stdin(), BUFFER);
-    let lines = lines.take_until(stop.asked.clone().cancelled_owned());
+    let lines = lines.take_until(stop.asked.cancelled());
+    // nothing more is taken in from here on, and what runs may finish
+    let lines = lines.chain(stream::poll_fn(|_| {
+        stop.closing.cancel();
+        Poll::Ready(None)
+    }));
     let reader = StreamReader::new(Box::pin(lines));
-    let never = CancellationToken::new();
-    let serving = serve_stdio(backend, reader, tokio::io::stdout(), never);
-    let served = shutdown::serve(serving, calls, servers, stop, Duration::ZERO, limit);
+    let (never, answered) = (CancellationToken::new(), CancellationToken::new());
+    let serving = async {
+        let _answered = answered.drop_guard_ref();
+        serve_stdio(backend, reader, tokio::io::stdout(), never).await
+    };
+    // a message that was read need not be a call yet
+    let drained = answered.cancelled();
+    let served = shutdown::serve(serving, drained, servers, stop, Duration::ZERO, limit);
     served
         .await
         .map_err(AppError::io("serving over stdio failed"))

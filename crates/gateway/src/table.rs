@@ -91,7 +91,7 @@ fn cell(name: &str, value: &Value) -> Cell {
 }
 
 /// Shows a member: times, shares and sizes with the unit that the end of their name stands for, of
-/// an object what is not 0, `-` for nothing.
+/// an object what is not 0, `-` for nothing. A text is made one [line](plain::line).
 pub(crate) fn shown(name: &str, value: &Value) -> String {
     let listed = |items: Vec<String>| match items.is_empty() {
         true => "-".to_owned(),
@@ -101,7 +101,7 @@ pub(crate) fn shown(name: &str, value: &Value) -> String {
         Value::Null => "-".to_owned(),
         Value::Bool(true) => "yes".to_owned(),
         Value::Bool(false) => "no".to_owned(),
-        Value::String(text) => text.clone(),
+        Value::String(text) => plain::line(text),
         Value::Array(items) => listed(items.iter().map(|item| shown("", item)).collect()),
         Value::Object(members) => {
             let parts = members.iter().filter_map(|(name, value)| match value {
@@ -159,6 +159,7 @@ mod tests {
             ),
             ("calls", json!({"answers": 0}), "-"),
             ("servers", json!(["a", "b"]), "a, b"),
+            ("name", json!("x\u{1b}[2J\ny"), "x\\u{1b}[2J\\ny"),
             (
                 "purged",
                 json!({"purged": {"tool": "x"}, "set": null}),

@@ -243,19 +243,13 @@ pub(crate) fn advised(reason: &str) -> String {
              config file",
         ),
         ("HTTP 403", "it refuses these credentials or this host"),
-        (
-            "HTTP 404",
-            "check the path of its URL: many servers are at /mcp",
-        ),
+        ("HTTP 404", "check the path of its URL, often /mcp"),
         (
             "HTTP 405",
             "it may have the HTTP+SSE transport of 2024-11-05 only, which is not supported: try its \
              URL for streamable HTTP, often /mcp",
         ),
-        (
-            "HTTP 501",
-            "its URL may not be an MCP endpoint: many servers are at /mcp",
-        ),
+        ("HTTP 501", "check its URL: endpoints are often at /mcp"),
     ];
     match advice.iter().find(|(status, _)| reason.contains(status)) {
         Some((_, advice)) => format!("{reason}; {advice}"),

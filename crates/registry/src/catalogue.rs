@@ -123,9 +123,8 @@ impl Catalogue {
     /// Returns `true` if this server lists the tool.
     #[must_use]
     pub fn offers(&self, server: &ServerId, tool: &ToolName) -> bool {
-        self.offers
-            .get(server)
-            .is_some_and(|tools| tools.contains(tool))
+        let tools = self.offers.get(server);
+        tools.is_some_and(|tools| tools.contains(tool))
     }
 
     /// Returns how many tools of a server are offered.

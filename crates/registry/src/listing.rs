@@ -38,9 +38,8 @@ impl Listing {
             ..Self::default()
         };
         if let Some(first) = definitions.get(MOST) {
-            let reason =
-                format!("the server lists more than {MOST} tools: this one and all after it");
-            let refusal = Refusal::new(server, &first.name, reason);
+            let why = format!("the server lists more than {MOST} tools: this one and all after it");
+            let refusal = Refusal::new(server, &first.name, why);
             listing.refused.push(refusal);
             definitions.truncate(MOST);
         }
@@ -135,9 +134,7 @@ const MAX_DEFINITION: usize = 256 * 1024;
 /// Refuses a definition that clients may be unable to read.
 fn unreadable(raw: &[u8]) -> Result<(), String> {
     if raw.len() > MAX_DEFINITION {
-        return Err(format!(
-            "its definition is larger than {MAX_DEFINITION} bytes"
-        ));
+        return Err(format!("its definition exceeds {MAX_DEFINITION} bytes"));
     }
     readable::check_definition(raw).map_err(|why| format!("its definition {why}"))
 }

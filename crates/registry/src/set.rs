@@ -64,7 +64,7 @@ impl Set {
         }
         changes.removed = old.into_keys().collect();
         changes.removed.sort_unstable();
-        self.pairs = verify::pair(set, &self.tools, &self.options);
+        self.pairs = verify::pair(set, &self.servers, &self.tools, &self.options);
         changes
     }
 

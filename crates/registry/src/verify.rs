@@ -4,14 +4,17 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use callward_core::infer::Readers;
-use callward_core::{CallPlan, Effect, ReplicaSetId, RetryRule, Tool, ToolName};
+use callward_core::{CallPlan, Effect, ReplicaSetId, RetryRule, ServerId, Tool, ToolName};
 
 use crate::SetOptions;
+use crate::listing::Listing;
 
 /// Pairs each tool that may write with a tool that shows its effect: the operator's choice, else by
-/// name. The second must be listed, and read-only by its plan.
+/// name, in which the words of the set and its servers say nothing. The second must be listed, and
+/// read-only by its plan.
 pub(crate) fn pair(
     set: &ReplicaSetId,
+    servers: &[(ServerId, Listing)],
     tools: &[Arc<Tool>],
     options: &SetOptions,
 ) -> HashMap<ToolName, ToolName> {
@@ -24,7 +27,9 @@ pub(crate) fn pair(
         .iter()
         .map(|tool| tool.name().as_str())
         .filter(|name| readers.contains_key(name));
-    let by_name = Readers::new(set.as_str(), listed, options.words());
+    let servers = servers.iter().map(|(server, _)| server.as_str());
+    let own = Vec::from_iter(servers.chain([set.as_str()])).join(" ");
+    let by_name = Readers::new(&own, listed, options.words());
     let configured = |write: &ToolName| {
         let read = options.verify_with.get(write)?;
         let found = readers.get(read.as_str()).copied();

@@ -30,7 +30,7 @@ type Thing = SmallVec<[String; 4]>;
 /// ```
 #[derive(Debug)]
 pub struct Readers<'a, 'l> {
-    /// The words of the set's own name, which are no thing of it.
+    /// The words of the names of the set and its servers, which are no thing of it.
     set: Thing,
     by_thing: HashMap<Thing, Vec<Reader<'a>>>,
     lexicon: &'l Lexicon,
@@ -43,20 +43,19 @@ struct Reader<'a> {
 }
 
 impl<'a, 'l> Readers<'a, 'l> {
-    /// Takes the name of the set, and those of its tools that only read, in the order they are
-    /// listed.
+    /// Takes the name of the set, with those of its servers where they differ, and those of its
+    /// tools that only read, in the order they are listed.
     pub fn new(set: &str, names: impl IntoIterator<Item = &'a str>, lexicon: &'l Lexicon) -> Self {
         let mut by_thing: HashMap<Thing, Vec<Reader<'a>>> = HashMap::new();
         for name in names {
-            let Some(read) = Parts::of(name, lexicon) else {
-                continue;
-            };
-            let verb = read.verb.to_ascii_lowercase();
-            let reader = Reader { name, verb };
-            by_thing.entry(read.plain()).or_default().push(reader);
+            if let Some(read) = Parts::of(name, lexicon) {
+                let verb = read.verb.to_ascii_lowercase();
+                let reader = Reader { name, verb };
+                by_thing.entry(read.plain()).or_default().push(reader);
+            }
         }
         Self {
-            set: words::split(set).iter().map(|word| one(word)).collect(),
+            set: thing(set),
             by_thing,
             lexicon,
         }
@@ -65,17 +64,18 @@ impl<'a, 'l> Readers<'a, 'l> {
     /// Returns the name of the tool that shows best what a call of this one did.
     pub fn of(&self, name: &str) -> Option<&'a str> {
         let written = Parts::of(name, self.lexicon)?;
-        let order = if written.kind == VerbKind::Add {
-            MANY_FIRST
-        } else {
-            ONE_FIRST
+        let order = match written.kind {
+            VerbKind::Add => MANY_FIRST,
+            _ => ONE_FIRST,
         };
         let rank = |reader: &&Reader<'a>| {
             let place = order.split(' ').position(|verb| verb == reader.verb);
             place.unwrap_or(usize::MAX)
         };
+        // `my__update_order` is not checked with `my__search`
+        let prefix = thing(name.split_once("__").map_or("", |(prefix, _)| prefix));
         let mut thing = written.thing;
-        while !thing.is_empty() {
+        while !thing.iter().all(|word| prefix.contains(word)) {
             let found = self.by_thing.get(&thing).into_iter().flatten();
             // if equal, the first in the list
             if let Some(reader) = found.min_by_key(rank) {
@@ -113,13 +113,11 @@ impl<'a> Parts<'a> {
             *place != at && !joins && !joined && !is(*place, Role::Filler)
         };
         let places = (0..all.len()).filter(is_thing);
+        let words = places.filter_map(|at| all.get(at));
         Some(Self {
             verb: word,
             kind: lexicon.find(word)?.kind,
-            thing: places
-                .filter_map(|at| all.get(at))
-                .map(|w| one(w))
-                .collect(),
+            thing: words.map(|word| one(word)).collect(),
         })
     }
 
@@ -149,6 +147,11 @@ fn verb(all: &[&str], lexicon: &Lexicon) -> Option<usize> {
         .find(certain)
         .or_else(|| (last > 0 && usage(last) == Some(Use::First)).then_some(last))
         .or_else(|| (0..all.len()).find(|at| usage(*at).is_some()))
+}
+
+/// Takes all words of a text as a thing.
+fn thing(text: &str) -> Thing {
+    words::split(text).iter().map(|word| one(word)).collect()
 }
 
 /// Writes a word in lower case and, roughly, in the singular: both sides are treated alike, so it
@@ -211,6 +214,9 @@ read_file: write_file
 query_records: insert_record
 get_label: remove_label_batch
 get_shop: update_shop
+my__get_order my__search: my__update_order !my__create_user !my__send !your__update_order
+search_eu1: !eu1_create_order
+get__order: update__order
 get_order whoami: !update_orderbook !pay !send_mail !___ !order
 get list: !update_order
 get_order_history_export: !update_order
@@ -222,7 +228,7 @@ get_order get_order_line: update_order_line=get_order_line";
             let first = reads.split(' ').next();
             let others = ["list_things", "get_me", "search_web"];
             let all = reads.split(' ').chain(others);
-            let readers = Readers::new("shop", all, Lexicon::standard());
+            let readers = Readers::new("shop eu-1", all, Lexicon::standard());
             for write in writes.split(' ') {
                 let (write, expected) = match write.split_once('=') {
                     Some((write, read)) => (write, Some(read)),

@@ -24,25 +24,24 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Creates it with values that are left out everywhere: whole, each of their lines, and the
-    /// passwords in them. Values of less than three characters, `true` and `false` are no secrets.
-    pub fn new<V: AsRef<str>>(values: impl IntoIterator<Item = V>) -> Self {
+    /// Creates it with values that are left out everywhere: whole, each of their lines, also of
+    /// those with `\n` between them, and the passwords in them. Values of less than three
+    /// characters, `true` and `false` are no secrets.
+    pub fn new<V: AsRef<str>>(secrets: impl IntoIterator<Item = V>) -> Self {
         let shown = Shown::default();
-        let mut known = Vec::new();
-        for value in values {
-            for line in value.as_ref().lines() {
-                known.push(line.trim().to_owned());
-                known.push(escaped(line.trim()));
-                known.extend(parts(line, &shown));
+        let mut values = Vec::new();
+        for secret in secrets {
+            // a program that reads `\n` as a line end writes lines
+            for line in secret.as_ref().lines().chain(secret.as_ref().split("\\n")) {
+                values.push(line.trim().to_owned());
+                values.push(escaped(line.trim()));
+                values.extend(parts(line, &shown));
             }
         }
-        known.retain(|value| value.len() >= LEAST && !matches!(&**value, "true" | "false"));
-        known.sort_unstable_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
-        known.dedup();
-        Self {
-            values: known,
-            shown,
-        }
+        values.retain(|value| value.len() >= LEAST && !matches!(&**value, "true" | "false"));
+        values.sort_unstable_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        values.dedup();
+        Self { values, shown }
     }
 
     /// Rewrites one line.
@@ -64,15 +63,31 @@ impl Lines {
     pub fn redact_start(&self, start: &str) -> String {
         // half a character
         let start = start.trim_end_matches(char::REPLACEMENT_CHARACTER);
-        let is_begun = |at: &usize| {
-            let end = start.as_bytes().get(*at..).unwrap_or_default();
-            let mut values = self.values.iter();
-            values.any(|value| value.as_bytes().starts_with(end))
-        };
-        let whole = (0..start.len()).find(is_begun).unwrap_or(start.len());
-        let mut line = self.redact(start.get(..whole).unwrap_or_default());
-        line.push_str("[cut]");
-        line
+        let whole = self.before_begun(start, 1).unwrap_or(start);
+        self.redact(whole) + "[cut]"
+    }
+
+    /// Rewrites a line that stands after another one: a program may write a value over both. What
+    /// only begins a value at the end of the line is left out too, from three characters on.
+    pub fn redact_after(&self, before: &str, line: &str) -> String {
+        let rest = self.values.iter().find_map(|value| {
+            let mut halves = (1..value.len()).filter_map(|at| value.split_at_checked(at));
+            halves.find_map(|(a, b)| line.strip_prefix(b).filter(|_| before.ends_with(a)))
+        });
+        let (start, rest) = rest.map_or(("", line), |rest| (HIDDEN, rest));
+        let shown = self.redact(rest);
+        let begun = self.before_begun(&shown, LEAST);
+        let (shown, end) = begun.map_or((&*shown, ""), |kept| (kept, HIDDEN));
+        format!("{start}{shown}{end}")
+    }
+
+    /// Returns what is before the end of a text, if that end, of at least this length, begins a
+    /// value.
+    fn before_begun<'t>(&self, text: &'t str, least: usize) -> Option<&'t str> {
+        let last = text.len().checked_sub(least)?;
+        let mut halves = (0..=last).filter_map(|at| text.split_at_checked(at));
+        let is_begun = |end: &str| self.values.iter().any(|value| value.starts_with(end));
+        halves.find_map(|(before, end)| is_begun(end).then_some(before))
     }
 }
 
@@ -84,9 +99,7 @@ const LEAST_INSIDE: usize = 6;
 /// Returns a value as it stands in JSON and in debug output.
 fn escaped(value: &str) -> String {
     let quoted = quoted(value);
-    let inner = quoted
-        .strip_prefix('"')
-        .and_then(|rest| rest.strip_suffix('"'));
+    let inner = quoted.get(1..quoted.len() - 1);
     inner.unwrap_or_default().to_owned()
 }
 
@@ -96,11 +109,9 @@ fn parts(value: &str, shown: &Shown) -> Vec<String> {
     let mut parts = Vec::new();
     if let Some((_, rest)) = value.split_once("://")
         && let Some((user, _)) = rest.rsplit_once('@')
+        && let Some((_, password)) = user.split_once(':')
     {
-        parts.extend(
-            user.split_once(':')
-                .map(|(_, password)| password.to_owned()),
-        );
+        parts.push(password.to_owned());
     }
     for pair in value.split([' ', ';', '&', '?', ',']) {
         if let Some((name, part)) = pair.split_once('=')
@@ -138,10 +149,8 @@ fn without(line: &str, value: &str) -> String {
 
 /// Rewrites one word: a URL, or several, or anything else.
 fn word(word: &str) -> String {
-    let starts = word
-        .match_indices("://")
-        .map(|(at, _)| scheme_start(word, at));
-    let mut ends: Vec<_> = starts.collect();
+    let marks = word.match_indices("://");
+    let mut ends = Vec::from_iter(marks.map(|(at, _)| scheme_start(word, at)));
     let Some(first) = ends.first().copied() else {
         return match credentials_end(word) {
             Some(end) => format!("{HIDDEN}{}", word.get(end..).unwrap_or_default()),
@@ -239,6 +248,27 @@ postgres://user:pw@host => postgres://[redacted]@host"#;
             "asking task-runner and risk-9 at node:20/bin@x",
         ] {
             assert_eq!(lines.redact(line), line);
+        }
+    }
+
+    #[test]
+    fn a_value_over_two_lines_and_each_line_of_a_key_are_left_out() {
+        let lines = Lines::new([
+            "token123",
+            "hunter2hunter2",
+            "-----BEGIN KEY-----\nMIIabc/def+ghi\nrest==\n-----END KEY-----",
+            "-----BEGIN OTHER-----\\nMIIjkl\\nmore==",
+        ]);
+        let text = "got tok|en123 next|-----BEGIN KEY-----|MIIabc/def+ghi|rest==|at|\
+            -----BEGIN OTHER-----|MIIjkl|more==|MIIjkl\\nmore==|t|oken123|oken124|to|kind|\
+            --token=token123|a hunter2hunter2";
+        let shown = "got [redacted]|[redacted] next|[redacted]|[redacted]|[redacted]|at|\
+            [redacted]|[redacted]|[redacted]|[redacted]\\n[redacted]|t|[redacted]|oken124|to|kind|\
+            --token=[redacted]|a [redacted]";
+        let mut before = "";
+        for (line, shown) in text.split('|').zip(shown.split('|')) {
+            assert_eq!(lines.redact_after(before, line), shown, "{line}");
+            before = line;
         }
     }
 

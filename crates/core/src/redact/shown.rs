@@ -102,10 +102,9 @@ pub fn secrets_of_process<A: AsRef<str>>(
         let arg = arg.as_ref();
         let shown = shown.next(arg);
         let (before, _) = shown.split_once(HIDDEN)?;
-        let secret = if arg.contains("://") {
-            arg
-        } else {
-            arg.strip_prefix(before)?
+        let secret = match arg.contains("://") {
+            true => arg,
+            false => arg.strip_prefix(before)?,
         };
         Some(secret.to_owned())
     };

@@ -35,7 +35,7 @@ pub struct ToolDefinition {
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{}: {reason}",
-    tool.as_ref().map_or_else(|| "a listed tool".to_owned(), |tool| format!("tool {tool:?}"))
+    tool.as_ref().map_or_else(|| "a listed tool".into(), |t| format!("tool {:?}", one_line(t, 100)))
 )]
 #[non_exhaustive]
 pub struct InvalidDefinition {

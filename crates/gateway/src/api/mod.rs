@@ -154,7 +154,7 @@ async fn make_call(
         Err(error) => return refusal(&error),
     };
     runtime.started.finished().await;
-    let _counted = runtime.calls.token();
+    let _counted = runtime.stop.calls.token();
     match call::make(&runtime, &tool, arguments, pin).await {
         Ok(outcome) => json(StatusCode::OK, &outcome),
         Err(error) => refusal(&error),

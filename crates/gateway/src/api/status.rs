@@ -24,11 +24,8 @@ const SHOWN_SESSION: usize = 8;
 /// Returns all servers of a stack, in the order of its config.
 pub(super) fn servers(stack: &Stack) -> Value {
     let routes = stack.routes();
-    let stats: HashMap<&ServerId, &ServerStats> = routes
-        .iter()
-        .flat_map(|set| &set.servers)
-        .map(|stats| (&stats.server, stats))
-        .collect();
+    let all = routes.iter().flat_map(|set| &set.servers);
+    let stats: HashMap<_, _> = all.map(|stats| (&stats.server, stats)).collect();
     let one = |status: &ServerStatus| Some(server(stack, status, stats.get(&status.id)?));
     stack.servers().iter().filter_map(one).collect()
 }

@@ -48,7 +48,7 @@ pub(crate) struct Show {
     /// The log
     #[arg(value_name = "PATH")]
     pub(crate) path: PathBuf,
-    /// Only calls of this tool
+    /// Only calls of this tool: by its server's name of it, or as SET__NAME
     #[arg(long, value_name = "NAME")]
     pub(crate) tool: Option<String>,
     /// Only calls of this principal

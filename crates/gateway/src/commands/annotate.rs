@@ -30,12 +30,10 @@ pub(crate) async fn run(args: Annotate) -> Outcome {
         })
         .collect();
     let groups = found.iter().map(|found| found.group);
+    let lexicon = config.lexicon.as_ref();
     let inference = Inference {
         rules: args.rules.unwrap_or(config.rules),
-        lexicon: config
-            .lexicon
-            .as_ref()
-            .unwrap_or_else(|| Lexicon::standard()),
+        lexicon: lexicon.unwrap_or_else(|| Lexicon::standard()),
     };
     let inferred = infer(inference, groups, &tools);
 

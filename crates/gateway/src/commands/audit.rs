@@ -56,10 +56,8 @@ fn show_records(args: &Show) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     for (record, _) in &mut found {
-        if let (Some(outcome), Some(by)) = (
-            record["outcome"].as_str(),
-            record["decision"]["by"].as_str(),
-        ) {
+        let of = |path| record.pointer(path).and_then(Value::as_str);
+        if let (Some(outcome), Some(by)) = (of("/outcome"), of("/decision/by")) {
             record["outcome"] = format!("{outcome} ({by})").into();
         }
     }
@@ -69,9 +67,12 @@ fn show_records(args: &Show) -> Outcome {
 
 fn is_asked(args: &Show, record: &Value) -> bool {
     let of = |key: &str| record[key].as_str();
+    // clients see the name of the set before it
+    let [set, tool] = ["set", "tool"].map(|key| of(key).unwrap_or_default());
+    let is_tool = |asked: &str| asked == tool || asked == format!("{set}__{tool}");
     let is = |asked: &Option<String>, key: &str| asked.is_none() || asked.as_deref() == of(key);
     matches!(of("kind"), Some("call" | "refused"))
-        && is(&args.tool, "tool")
+        && args.tool.as_deref().is_none_or(is_tool)
         && is(&args.outcome, "outcome")
         && is(&args.principal, "principal")
         // times are written so that their order is that of their texts

@@ -107,6 +107,8 @@ fn summary(outcome: &Value) -> String {
         let given = outcome[name].as_str();
         given.map_or_else(String::new, form)
     };
+    let guarded = outcome["guarded"] == true;
+    let micros = outcome["took_us"].as_u64().unwrap_or_default();
     format!(
         "{}  server {}  cache {}{}  attempts {}{}{}  {}",
         of("effect"),
@@ -115,14 +117,8 @@ fn summary(outcome: &Value) -> String {
         given("cache_reason", |reason| format!(" ({reason})")),
         of("attempts"),
         given("hedge", |hedge| format!("  hedge {hedge}")),
-        if outcome["guarded"] == true {
-            "  loop guard"
-        } else {
-            ""
-        },
-        took(Duration::from_micros(
-            outcome["took_us"].as_u64().unwrap_or_default()
-        )),
+        if guarded { "  loop guard" } else { "" },
+        took(Duration::from_micros(micros)),
     )
 }
 

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use callward::core::{AuditScope, redact};
 use callward::telemetry::export::OtlpConfig;
+use callward_mcp::client::start_advice;
 use serde_json::{Value, json};
 
 use crate::commands::serve::DEFAULT_FILE;
@@ -82,8 +83,8 @@ fn server(server: &ServerConfig, config: &Config) -> Value {
         "changed": config.changed_of(server),
     });
     if let Some(program) = program.filter(|program| which::which(program).is_err()) {
-        let missing = format!("`{}` is not in PATH", references.scrub(program));
-        checked["missing"] = missing.into();
+        let (shown, advice) = (references.scrub(program), start_advice(program));
+        checked["missing"] = format!("`{shown}` cannot be started: {advice}").into();
     }
     checked
 }
@@ -106,10 +107,8 @@ fn print(file: Option<&Path>, checked: &Value, changed: &Keys) {
         output::line(format_args!("{what:<15}  {text}"));
     }
     let servers = items(&checked["servers"]);
-    table::print(
-        "server=id set weight prefix target",
-        servers.iter().copied(),
-    );
+    let rows = servers.iter().copied();
+    table::print("server=id set weight prefix target", rows);
     let show = |section: &str, keys: &Keys| {
         for (key, value) in keys {
             output::line(format_args!("{section}.{key} = {value}"));

@@ -17,10 +17,9 @@ pub(crate) async fn run(args: Explain, state: Option<&StateDir>) -> Outcome {
     let place = Place::find(&args.from, false, state).await?;
     let (tool, arguments) = (args.tool.as_str(), args.arguments.map(Into::into));
     let path = ["tools", tool, "explain"];
-    let path = if arguments.is_some() {
-        &path[..]
-    } else {
-        &path[..2]
+    let path = match arguments.is_some() {
+        true => &path[..],
+        false => &path[..2],
     };
     let explained: Result<Value, _> = place.remote.ask(path, arguments).await;
     if explained.is_err() {

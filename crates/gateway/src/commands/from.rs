@@ -98,12 +98,8 @@ impl Place {
     /// Prints the missing tools and the reasons on standard error: the wanted tool may be one of
     /// them.
     pub(crate) async fn tell_missing(&self) {
-        let missing: Vec<Value> = self
-            .remote
-            .ask(&["missing"], None)
-            .await
-            .unwrap_or_default();
-        for one in missing {
+        let missing: Result<Vec<Value>, _> = self.remote.ask(&["missing"], None).await;
+        for one in missing.into_iter().flatten() {
             let (server, reason) = (shown("", &one["server"]), shown("", &one["reason"]));
             output::warning(&match one["tool"].as_str() {
                 Some(tool) => {
@@ -220,15 +216,10 @@ pub(crate) fn endpoint(url: &str) -> Config {
 
 /// Names a server after its program, without characters that names do not allow.
 fn id_of(program: &str) -> ServerId {
-    let stem = Path::new(program)
-        .file_stem()
-        .and_then(|stem| stem.to_str())
-        .unwrap_or_default();
-    let plain: String = stem
-        .chars()
-        .filter(|c| c.is_ascii_alphanumeric() || *c == '-')
-        .take(32)
-        .collect();
+    let stem = Path::new(program).file_stem().unwrap_or_default();
+    let stem = stem.to_str().unwrap_or_default().chars();
+    let plain = stem.filter(|c| c.is_ascii_alphanumeric() || *c == '-');
+    let plain = String::from_iter(plain.take(32));
     ServerId::new(plain.trim_start_matches('-')).unwrap_or_else(|_| fallback())
 }
 

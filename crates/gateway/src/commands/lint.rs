@@ -45,11 +45,8 @@ pub(crate) async fn run(args: Lint) -> Outcome {
     let mut findings = check(&candidates);
     findings.retain(|finding| !args.allow.contains(&finding.code));
 
-    let least = if args.strict {
-        Severity::Warning
-    } else {
-        args.deny
-    };
+    let (strict, deny) = (Severity::Warning, args.deny);
+    let least = if args.strict { strict } else { deny };
     if candidates.is_empty() && !args.json {
         return Ok(ExitCode::from(UNREADABLE));
     }

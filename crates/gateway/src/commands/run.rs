@@ -62,10 +62,10 @@ pub(crate) async fn run(args: Run, state: Option<&StateDir>, log: &Log) -> Outco
     };
     let mut starting = pin!(starting);
     let backend = StackBackend::new(runtime.clone());
-    let (calls, servers, stop) = (&runtime.calls, &runtime.upstreams, &runtime.stop);
+    let (servers, stop) = (&runtime.upstreams, &runtime.stop);
     let mut served = tokio::select! {
         error = &mut starting => Err(error),
-        served = stdio::serve(backend, calls, config.http.drain, servers, stop) => served,
+        served = stdio::serve(backend, config.http.drain, servers, stop) => served,
     };
     if served.is_ok() && !started.is_finished() {
         // the client left before it was known whether there is a server
@@ -83,6 +83,9 @@ pub(crate) async fn run(args: Run, state: Option<&StateDir>, log: &Log) -> Outco
 /// Returns why the wrapped server failed to start. Then the process ends, as the server's would if
 /// the client had started it.
 pub(super) fn failure(runtime: &Runtime) -> Option<AppError> {
+    if runtime.stop.cut_off.is_cancelled() {
+        return None;
+    }
     if let Some(reason) = runtime.upstreams.iter().find_map(Upstream::start_failure) {
         return Some(AppError::Remote(reason));
     }

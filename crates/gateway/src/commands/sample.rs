@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::serve::ListenerExt;
-use tokio_util::task::TaskTracker;
 
 use crate::config::Config;
 use crate::error::{AppError, Outcome};
@@ -16,7 +15,6 @@ use crate::{connections, http, output, sample, shutdown, stdio};
 pub(crate) async fn run(http: Option<SocketAddr>) -> Outcome {
     let stop = shutdown::on_signal()?;
     let backend = Arc::new(sample::plain().await?);
-    let calls = TaskTracker::new();
     let config = Config::without_file(Vec::new()).http;
     if let Some(address) = http {
         let listener = http::bind(address, "--http").await?;
@@ -38,11 +36,11 @@ pub(crate) async fn run(http: Option<SocketAddr>) -> Outcome {
             connections::serve(listener, Some, routes, limits, closing).await;
             Ok(())
         };
-        let served = shutdown::serve(serving, &calls, &[], &stop, Duration::ZERO, config.drain);
+        let (calls, limit) = (stop.calls.wait(), config.drain);
+        let served = shutdown::serve(serving, calls, &[], &stop, Duration::ZERO, limit);
         served.await.map_err(AppError::io("the listener broke"))?;
     } else {
-        // a plain server has nothing to drain
-        stdio::serve(backend, &calls, config.drain, &[], &stop).await?;
+        stdio::serve(backend, config.drain, &[], &stop).await?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -139,7 +139,7 @@ pub(crate) async fn serve(
     let admin_address = admin.address()?;
     let registration = register(state, &url, &admin_address, &manner);
     say_where(&url, &admin_address, &manner, config);
-    let Runtime { stack, calls, .. } = &*runtime;
+    let (stack, calls) = (&runtime.stack, &runtime.stop.calls);
     runtime.telemetry.observe_calls(calls);
     let routes = http::gateway(runtime.clone(), &config.http)?;
     let operators = admin::routes(runtime.clone());
@@ -185,7 +185,7 @@ pub(crate) async fn serve(
     };
     let (servers, stop) = (&runtime.upstreams, &runtime.stop);
     let (lame_duck, limit) = (config.http.lame_duck, config.http.drain);
-    let serving = shutdown::serve(serving, calls, servers, stop, lame_duck, limit);
+    let serving = shutdown::serve(serving, calls.wait(), servers, stop, lame_duck, limit);
     let served = tokio::select! {
         served = serving => served.map_err(AppError::io("the listener broke")),
         error = starting => Err(error),

@@ -28,11 +28,7 @@ pub(crate) async fn run(args: Tools, state: Option<&StateDir>) -> Outcome {
                 }
             }
         }
-        (false, true) => {
-            for tool in &tools {
-                output::json(tool);
-            }
-        }
+        (false, true) => tools.iter().for_each(output::json),
         (true, json) => show_groups(tools, json),
     }
     Ok(ExitCode::SUCCESS)
@@ -81,11 +77,8 @@ fn show_groups(mut tools: Vec<Value>, as_json: bool) {
 /// Puts the verdicts under each other. What is recorded has a column where anything is.
 pub(crate) fn show(tools: &[Value]) {
     let is_recorded = |tool: &Value| !matches!(tool["recorded"].as_str(), None | Some("none"));
-    let recorded = if tools.iter().any(is_recorded) {
-        " recorded"
-    } else {
-        ""
-    };
+    let any = tools.iter().any(is_recorded);
+    let recorded = if any { " recorded" } else { "" };
     let columns = format!("tool=name effect safety cache retry confirm{recorded} source");
     let rows: Vec<Value> = tools.iter().map(row).collect();
     table::print(&columns, &rows);

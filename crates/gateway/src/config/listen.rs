@@ -49,8 +49,7 @@ impl TryFrom<String> for AdminAddress {
 
 impl From<AdminAddress> for String {
     fn from(address: AdminAddress) -> Self {
-        let shown = address.to_string();
-        shown.trim_start_matches("http://").to_owned()
+        address.to_string().replacen("http://", "", 1)
     }
 }
 

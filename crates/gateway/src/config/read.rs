@@ -65,48 +65,62 @@ impl Reader<'_, '_> {
             // the short forms of hints, such as `readOnly`
             let known = known.or_else(|| defaults.get(format!("{name}Hint")));
             let known = known.or_else(|| defaults.get(ANY));
-            let fault = match (known, value.get_mut()) {
+            let faults = match (known, value.get_mut()) {
                 (None, _) => {
                     let message = unknown(&name, defaults);
-                    Some(self.source.fault(Some(span), dotted(path), message))
+                    vec![self.source.fault(Some(span), dotted(path), message)]
                 }
                 // maps are empty by default, and read as a whole
                 (Some(inner @ Value::Object(known)), DeValue::Table(table))
                     if !known.is_empty() =>
                 {
                     self.table(table, inner, path);
-                    None
+                    Vec::new()
                 }
                 (Some(Value::Object(known)), _) if !known.is_empty() => {
                     let span = Some(value.span());
                     let message = format!("expected a table, [{}]", dotted(path));
-                    Some(self.source.fault(span, dotted(path), message))
+                    vec![self.source.fault(span, dotted(path), message)]
                 }
                 _ => self.alone(value, path),
             };
-            if let Some(fault) = fault {
-                self.faults.push(fault);
+            if !faults.is_empty() {
+                self.faults.extend(faults);
                 table.remove(&key);
             }
             path.pop();
         }
     }
 
-    /// Reads a file with this key alone.
-    fn alone<'t>(&self, value: &Spanned<DeValue<'t>>, path: &Path<'t>) -> Option<Fault> {
+    /// Reads a file with this key alone. Of a list, each element is read alone too.
+    fn alone<'t>(&self, value: &Spanned<DeValue<'t>>, path: &Path<'t>) -> Vec<Fault> {
         let mut inner = value.clone();
         for key in path.iter().rev() {
             let mut table = DeTable::new();
             table.insert(key.clone(), inner);
             inner = Spanned::new(value.span(), DeValue::Table(table));
         }
-        let error = Config::deserialize(ValueDeserializer::from(inner)).err()?;
+        let Err(error) = Config::deserialize(ValueDeserializer::from(inner)) else {
+            return Vec::new();
+        };
+        if let DeValue::Array(items) = value.get_ref()
+            && items.len() > 1
+        {
+            let alone = |item: &Spanned<_>| DeValue::Array([item.clone()].into_iter().collect());
+            let each = items
+                .iter()
+                .map(|item| Spanned::new(item.span(), alone(item)));
+            let faults: Vec<_> = each.flat_map(|one| self.alone(&one, path)).collect();
+            if !faults.is_empty() {
+                return faults;
+            }
+        }
         let mut fault = self.source.parser_fault(&error);
         let key = dotted(path);
         if !super::is_within(&fault.key, &key) {
             fault = self.source.fault(Some(value.span()), key, fault.message);
         }
-        Some(fault)
+        vec![fault]
     }
 }
 

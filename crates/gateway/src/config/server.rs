@@ -121,10 +121,7 @@ fn words<S: Serializer>(args: &[String], to: S) -> Result<S::Ok, S::Error> {
 
 /// The prefix of the names that clients see.
 #[derive(Clone, Serialize, Deserialize)]
-#[serde(
-    untagged,
-    expecting = "expected a name, or `false` for unprefixed tools"
-)]
+#[serde(untagged, expecting = "expected a name; `false` for unprefixed tools")]
 pub(crate) enum Prefix {
     /// The replica set's name, or nothing.
     Set(bool),

@@ -33,9 +33,8 @@ fn document(bytes: &[u8]) -> Option<&str> {
     if first.len() == text.len() || serde_json::from_slice::<&RawValue>(first).is_ok() {
         return None;
     }
-    serde_json::from_slice::<&RawValue>(text)
-        .ok()
-        .map(RawValue::get)
+    let whole = serde_json::from_slice::<&RawValue>(text).ok();
+    whole.map(RawValue::get)
 }
 
 #[derive(Default)]

@@ -9,6 +9,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::plain;
+
 /// One tool as it is written. Its name may be any text. `tools` and `result` make it a list of
 /// tools instead.
 #[derive(Debug, Deserialize)]
@@ -39,7 +41,7 @@ pub(crate) struct Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {
-            Some(name) => write!(f, "tool {name:?}: {}", self.reason),
+            Some(name) => write!(f, "tool \"{}\": {}", plain::line(name), self.reason),
             None => f.write_str(&self.reason),
         }
     }
@@ -144,11 +146,9 @@ impl Fault {
         if let Some(error) = error.filter(|_| wrong.is_empty()) {
             wrong.push(said(error));
         }
+        let name = members.get("name").and_then(Value::as_str);
         Self {
-            name: members
-                .get("name")
-                .and_then(Value::as_str)
-                .map(str::to_owned),
+            name: name.map(str::to_owned),
             reason: wrong.join("; "),
         }
     }

@@ -117,11 +117,21 @@ async fn calls_through_a_gateway_leave_records_and_the_log_is_whole() {
         assert_eq!(found["closed"], true);
     }
 
-    let args = ["--tool", "get_order", "--last", "1", "--json"];
-    let show = ["audit", "show", path.to_str().unwrap()];
-    let output = ends(&[&show[..], &args].concat()).await;
-    let one: Value = serde_json::from_str(text(&output.stdout)).unwrap();
-    assert_eq!(one["cache"], "hit");
+    for tool in ["get_order", "orders__get_order"] {
+        let args = [
+            "--tool",
+            tool,
+            "--outcome",
+            "answered",
+            "--last",
+            "1",
+            "--json",
+        ];
+        let show = ["audit", "show", path.to_str().unwrap()];
+        let output = ends(&[&show[..], &args].concat()).await;
+        let one: Value = serde_json::from_str(text(&output.stdout)).unwrap();
+        assert_eq!(one["cache"], "hit");
+    }
 
     // an edit that keeps every length
     let edited = std::fs::read_to_string(&path).unwrap();

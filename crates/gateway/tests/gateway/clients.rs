@@ -7,7 +7,7 @@ use reqwest::{Method, RequestBuilder};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
-use tokio::process::{Child, ChildStdin, ChildStdout};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use crate::scripted::Script;
 use crate::support::{callward, http, within};
@@ -30,7 +30,7 @@ pub(crate) fn answer_of(body: &str) -> Value {
 }
 
 /// Returns the parameters of `initialize`.
-fn greeting() -> Value {
+pub(crate) fn greeting() -> Value {
     json!({
         "protocolVersion": "2025-11-25", "capabilities": {},
         "clientInfo": {"name": "test", "version": "1"},
@@ -116,7 +116,8 @@ pub(crate) struct Pipe {
     pub(crate) child: Child,
     /// The answer to the greeting.
     pub(crate) hello: Value,
-    stdin: ChildStdin,
+    /// None once the input has ended.
+    pub(crate) stdin: Option<ChildStdin>,
     stdout: Lines<BufReader<ChildStdout>>,
     next: u64,
     early: HashMap<u64, String>,
@@ -139,24 +140,30 @@ impl Pipe {
     pub(crate) async fn open_with(args: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut command = callward(args);
         command.envs(environment.iter().copied());
-        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
-        let mut pipe = Self {
-            stdin: child.stdin.take().unwrap(),
-            stdout: BufReader::new(child.stdout.take().unwrap()).lines(),
-            child,
-            hello: Value::Null,
-            next: 0,
-            early: HashMap::new(),
-        };
+        let mut pipe = Self::start(command);
         pipe.hello = pipe.request("initialize", greeting()).await;
         pipe.write(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
             .await;
         pipe
     }
 
+    /// Starts a server, and says nothing yet.
+    pub(crate) fn start(mut command: Command) -> Self {
+        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+        Self {
+            stdin: child.stdin.take(),
+            stdout: BufReader::new(child.stdout.take().unwrap()).lines(),
+            child,
+            hello: Value::Null,
+            next: 0,
+            early: HashMap::new(),
+        }
+    }
+
     async fn write(&mut self, message: &Value) {
         let line = format!("{message}\n");
-        self.stdin.write_all(line.as_bytes()).await.unwrap();
+        let stdin = self.stdin.as_mut().unwrap();
+        stdin.write_all(line.as_bytes()).await.unwrap();
     }
 
     pub(crate) async fn send(&mut self, method: &str, params: Value) -> u64 {

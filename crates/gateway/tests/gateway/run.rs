@@ -2,9 +2,10 @@
 
 use std::process::Stdio;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 
+use crate::clients::greeting;
 use crate::scripted::Script;
 use crate::support::{CALLWARD, Pipe, callward, file, result, signal, text, within};
 
@@ -70,7 +71,7 @@ async fn a_command_that_cannot_be_started_ends_run_with_an_error() {
             &["/nonexistent/mcp-server"][..],
             "No such file or directory",
         ),
-        (&[not_executable], "Permission denied"),
+        (&[not_executable], "make it executable"),
         (&dies, "ended (exit status: 3)"),
     ] {
         for (run, waits) in [
@@ -113,6 +114,46 @@ async fn a_call_in_flight_is_answered_after_sigterm() {
     assert!(answer.contains("\"region\":\"x\""), "{answer}");
     let status = within("the end", wrapped.child.wait()).await.unwrap();
     assert!(status.success(), "{status}");
+}
+
+/// What is read is answered when `run` ends, whether its server has started or not.
+#[tokio::test]
+async fn calls_are_answered_within_the_drain_time_of_run() {
+    let config = file("[http]\ndrain = \"50ms\"\n");
+    let run = ["run", "--config", config.path().to_str().unwrap(), "--"];
+    // the first never answers
+    let (starting, started) = (&["sleep", "600"][..], &[CALLWARD, "sample"][..]);
+    for (server, by_signal) in [
+        (starting, true),
+        (starting, false),
+        (started, true),
+        (started, false),
+    ] {
+        let mut pipe = Pipe::start(callward(&[&run[..], server].concat()));
+        let hello = pipe.send("initialize", greeting()).await;
+        if server == started {
+            within("the start", pipe.answer(hello)).await;
+        }
+        let slow =
+            json!({"name": "sales_report", "arguments": {"region": "x", "delay_ms": 60_000}});
+        let slow = pipe.send("tools/call", slow).await;
+        pipe.request("ping", json!({})).await;
+        match by_signal {
+            true => signal("-TERM", pipe.child.id().unwrap()).await,
+            false => pipe.stdin = None,
+        }
+        let answer = pipe.answer(slow).await;
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        let error = &answer["error"]["data"];
+        assert!(error["kind"].is_string(), "{answer}");
+        if server == starting {
+            assert_eq!(error["kind"], "overloaded", "{answer}");
+            assert_eq!(error["delivery"], "not_sent", "{answer}");
+            pipe.answer(hello).await;
+        }
+        let status = within("the end", pipe.child.wait()).await.unwrap();
+        assert!(status.success(), "{status}");
+    }
 }
 
 #[tokio::test]

@@ -133,12 +133,8 @@ impl RequestError {
         };
         let text = format!("no connection could be made: {}", error.message);
         let mut before = ToolError::new(kind, Delivery::NotSent, text);
-        if let Some(code) = error.code {
-            before = before.with_code(code);
-        }
-        if let Some(wait) = error.retry_after {
-            before = before.with_retry_after(wait);
-        }
+        before.code = error.code;
+        before.retry_after = error.retry_after;
         Self::Failed(before.with_source(error))
     }
 }
@@ -155,10 +151,9 @@ fn refused(error: RpcError) -> ToolError {
         code::HEADER_MISMATCH | code::UNSUPPORTED_VERSION => ErrorKind::Protocol,
         _ => ErrorKind::ServerFault,
     };
-    let message = if error.message.is_empty() {
-        "the server refused the call without a reason".into()
-    } else {
-        error.message
+    let message = match error.message.is_empty() {
+        true => "the server refused the call without a reason".into(),
+        false => error.message,
     };
     let data = error.data.as_deref().unwrap_or_default();
     let reported = Delivery::told_by_peer(error.code, data);
@@ -168,30 +163,23 @@ fn refused(error: RpcError) -> ToolError {
     };
     // another gateway that lost the call answers for itself, not for the server behind it
     let is_lost = reported == Some(Delivery::Unknown);
-    let refusal = reported.filter(|_| !is_lost);
-    let (kind, wait) = refusal
-        .and_then(|_| refusal_of_peer(data))
-        .unwrap_or((kind, None));
-    let failed = match is_lost {
+    let failure = reported.filter(|_| !is_lost);
+    let failure = failure.and_then(|_| failure_at_peer(data));
+    let (kind, wait) = failure.unwrap_or((kind, None));
+    let mut failed = match is_lost {
         true => ToolError::new(ErrorKind::ServerFault, Delivery::Unknown, message),
         false => ToolError::new(kind, Delivery::Answered, message),
     };
-    let mut failed = failed.with_code(error.code);
-    if let Some(wait) = wait {
-        failed = failed.with_retry_after(wait);
-    }
-    if let Some(status) = error.status {
-        failed = failed.with_http_status(status);
-    }
-    match error.data.and_then(readable) {
-        Some(data) => failed.with_data(data),
-        None => failed,
-    }
+    failed.code = Some(error.code);
+    failed.retry_after = wait;
+    failed.http_status = error.status;
+    failed.data = error.data.and_then(readable);
+    failed
 }
 
-/// Reads the data of another gateway's error: the kind, if the failure is the caller's or
-/// backpressure, neither of which speaks against a server, and how long to wait.
-fn refusal_of_peer(data: &[u8]) -> Option<(ErrorKind, Option<Duration>)> {
+/// Reads the data of another gateway's error: the kind, if it does not speak against a server or no
+/// retry would help, and how long to wait.
+fn failure_at_peer(data: &[u8]) -> Option<(ErrorKind, Option<Duration>)> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Refusal<'a> {
@@ -202,9 +190,12 @@ fn refusal_of_peer(data: &[u8]) -> Option<(ErrorKind, Option<Duration>)> {
     let refusal: Refusal<'_> = serde_json::from_slice(data).ok()?;
     let kind = [
         ErrorKind::BreakerOpen,
+        ErrorKind::DeadlineExceeded,
         ErrorKind::InvalidCall,
         ErrorKind::Overloaded,
         ErrorKind::RateLimited,
+        ErrorKind::TooLarge,
+        ErrorKind::Unauthorized,
     ]
     .into_iter()
     .find(|kind| kind.as_str() == refusal.kind)?;
@@ -258,13 +249,9 @@ pub(super) fn status(
     let mut error = ToolError::new(kind, Delivery::Answered, message)
         .with_http_status(status.as_u16())
         .with_code(code.unwrap_or_else(|| i64::from(status.as_u16())));
-    if let Some(data) = rpc.and_then(|rpc| rpc.data).and_then(readable) {
-        error = error.with_data(data);
-    }
-    match retry_after(headers) {
-        Some(wait) => RequestError::Failed(error.with_retry_after(wait)),
-        None => RequestError::Failed(error),
-    }
+    error.data = rpc.and_then(|rpc| rpc.data).and_then(readable);
+    error.retry_after = retry_after(headers);
+    RequestError::Failed(error)
 }
 
 /// Returns the address that a redirect leads to, as much of it as may be shown: the server chose
@@ -355,6 +342,39 @@ mod tests {
             let error = refused(RpcError::new(code, "lost").with_data(data));
             let found = (error.kind, error.delivery);
             assert_eq!(found, (ErrorKind::ServerFault, delivery), "{code} {word}");
+        }
+    }
+
+    #[test]
+    fn what_another_gateway_says_of_a_failure_never_permits_a_retry() {
+        use ErrorKind::{DeadlineExceeded, ServerFault, TooLarge, Unauthorized};
+        for (kind, answered) in [
+            (TooLarge, TooLarge),
+            (DeadlineExceeded, DeadlineExceeded),
+            (Unauthorized, Unauthorized),
+            (ErrorKind::RateLimited, ErrorKind::RateLimited),
+            (ErrorKind::Timeout, ServerFault),
+            // of the caller of the other gateway, not of ours
+            (ErrorKind::Cancelled, ServerFault),
+            (ErrorKind::ConnectFailed, ServerFault),
+        ] {
+            for (word, kind_here, delivery) in [
+                ("answered", answered, Delivery::Answered),
+                ("not_sent", answered, Delivery::Answered),
+                ("unknown", ServerFault, Delivery::Unknown),
+            ] {
+                let data = format!(r#"{{"kind":"{kind}","delivery":"{word}"}}"#);
+                let error = RpcError::new(ToolError::RUNTIME_CODE, "no").with_data(data);
+                let error = refused(error);
+                assert_eq!(
+                    (error.kind, error.delivery),
+                    (kind_here, delivery),
+                    "{kind}"
+                );
+            }
+            let data = format!(r#"{{"kind":"{kind}","delivery":"answered"}}"#);
+            let other = refused(RpcError::new(-32000, "no").with_data(data));
+            assert_eq!(other.kind, ServerFault, "of another server");
         }
     }
 

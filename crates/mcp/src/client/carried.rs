@@ -43,10 +43,8 @@ impl<'a> Carried<'a> {
                     }
                     (None, false) => None,
                 };
-                (
-                    parent,
-                    trace.and_then(|trace| trace.state()).map(Cow::Borrowed),
-                )
+                let state = trace.and_then(|trace| trace.state());
+                (parent, state.map(Cow::Borrowed))
             }
         };
         Self {

@@ -6,6 +6,12 @@ use serde_json::value::RawValue;
 
 use crate::wire::{Era, KNOWN_VERSIONS, LATEST, meta};
 
+/// The most that is kept of the instructions, in bytes.
+const MOST: usize = 16 << 10;
+
+/// The end of instructions that were cut.
+const MARK: &str = "\n[cut]";
+
 /// The description that a server gave of itself when the connection was opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -14,7 +20,7 @@ pub struct ServerInfo {
     pub era: Era,
     /// The revision agreed on.
     pub version: String,
-    /// Its instructions to the model.
+    /// Its instructions to the model. Longer ones are cut at 16 KiB, with `[cut]` at the end.
     pub instructions: Option<String>,
     /// Whether it announces changes of its tools.
     pub tools_list_changed: bool,
@@ -61,7 +67,12 @@ impl ServerInfo {
         }
     }
 
-    fn offering(version: &str, capabilities: &RawValue, instructions: Option<String>) -> Self {
+    fn offering(version: &str, capabilities: &RawValue, mut instructions: Option<String>) -> Self {
+        if let Some(text) = instructions.as_mut().filter(|text| text.len() > MOST) {
+            text.truncate(text.floor_char_boundary(MOST - MARK.len()));
+            text.push_str(MARK);
+            text.shrink_to_fit();
+        }
         // those that cannot be read as a tree declare nothing
         let capabilities: Value = serde_json::from_str(capabilities.get()).unwrap_or_default();
         Self {
@@ -115,6 +126,23 @@ pub(super) fn shares_legacy(versions: &[String]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn instructions_that_are_too_long_are_cut_when_they_come() {
+        for (length, is_cut) in [(MOST / 2, false), (MOST / 2 + 1, true), (1 << 20, true)] {
+            let said = "ü".repeat(length);
+            let raw = format!(
+                r#"{{"protocolVersion":"2025-11-25","capabilities":{{}},"instructions":"{said}"}}"#
+            );
+            let info = ServerInfo::initialized(raw.as_bytes()).unwrap();
+            let kept = info.instructions.unwrap();
+            assert!(
+                kept.capacity() <= MOST && kept.starts_with("üü"),
+                "{length}"
+            );
+            assert_eq!((kept != said, kept.ends_with("ü\n[cut]")), (is_cut, is_cut));
+        }
+    }
 
     #[test]
     fn a_discovery_is_modern_only_if_a_revision_is_shared() {

@@ -48,9 +48,7 @@ impl Pages {
     pub(super) fn take(&mut self, page: &[u8]) -> Result<Option<Ask<'static>>, String> {
         self.bytes = self.bytes.saturating_add(page.len());
         if self.bytes > MAX_BYTES {
-            return Err(format!(
-                "its list of tools is longer than {MAX_BYTES} bytes"
-            ));
+            return Err(format!("its list of tools exceeds {MAX_BYTES} bytes"));
         }
         let page: Page<'_> = serde_json::from_slice(page)
             .map_err(|error| format!("its list of tools cannot be read: {error}"))?;

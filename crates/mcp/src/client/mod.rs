@@ -46,5 +46,6 @@ pub use handle::Upstream;
 pub(crate) use http::events as http_events;
 pub use info::ServerInfo;
 pub use options::{EraChoice, UpstreamOptions};
+pub use pipe::start_advice;
 pub use shared::UpstreamStatus;
 pub use target::{CommandSpec, Connect, HttpSpec, Io, Target};

@@ -14,10 +14,7 @@ use crate::wire::{DEFAULT_MAX_LINE, known_version};
 /// Which era to speak.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "there are two eras, and not knowing"
-)]
+#[expect(clippy::exhaustive_enums, reason = "two eras, and not knowing")]
 pub enum EraChoice {
     /// Ask the server. One that speaks both over HTTP gets 2026-07-28, and `initialize` for each
     /// owner of an instance, if that opens a session. One that speaks both over a pipe gets

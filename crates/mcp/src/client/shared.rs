@@ -2,10 +2,12 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use callward_core::{ServerEvent, ServerId};
 use parking_lot::Mutex;
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::http::Connections;
@@ -296,6 +298,7 @@ impl Shared {
             state,
             is_up: false,
             read,
+            quiet_until: Instant::now(),
         }
     }
 }
@@ -323,7 +326,13 @@ pub(super) struct Events {
     /// Whether the last event that said so said that the server is up.
     is_up: bool,
     read: News,
+    /// When the next change of tools may be announced.
+    quiet_until: Instant,
 }
+
+/// The least time between two announced changes of tools. What is done about each takes time, and a
+/// server may announce them without end.
+const CHANGES_PAUSE: Duration = Duration::from_millis(100);
 
 impl Events {
     /// Returns the next event; nothing after the end.
@@ -335,7 +344,11 @@ impl Events {
             if self.state.borrow().status == UpstreamStatus::Closed {
                 return None;
             }
-            self.state.changed().await.ok()?;
+            let is_waiting = self.read.tools_changed != self.state.borrow().news.tools_changed;
+            match is_waiting {
+                true => sleep_until(self.quiet_until).await,
+                false => self.state.changed().await.ok()?,
+            }
         }
     }
 
@@ -355,12 +368,42 @@ impl Events {
             self.is_up = true;
             return Some(ServerEvent::Up);
         }
-        if std::mem::replace(&mut self.read.tools_changed, tools_changed) != tools_changed {
+        let now = Instant::now();
+        if self.read.tools_changed != tools_changed && now >= self.quiet_until {
+            self.read.tools_changed = tools_changed;
+            self.quiet_until = now + CHANGES_PAUSE;
             return Some(ServerEvent::ToolsChanged);
         }
         if std::mem::replace(&mut self.read.stale, stale) != stale {
             return Some(ServerEvent::Stale);
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::{advance, timeout};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn endless_changes_are_announced_ten_times_a_second_and_the_last_too() {
+        let id = ServerId::new("s").unwrap();
+        let shared = Shared::new(id, UpstreamOptions::default(), None);
+        let mut events = shared.subscribe();
+        let mut announced = 0;
+        let mut at_once = async || {
+            let event = timeout(Duration::ZERO, events.next()).await;
+            usize::from(event == Ok(Some(ServerEvent::ToolsChanged)))
+        };
+        for _ in 0..1005 {
+            shared.tools_changed();
+            announced += at_once().await;
+            advance(Duration::from_millis(1)).await;
+        }
+        assert!((10..=11).contains(&announced), "{announced}");
+        advance(CHANGES_PAUSE).await;
+        assert_eq!([at_once().await, at_once().await], [1, 0]);
     }
 }

@@ -92,10 +92,8 @@ impl Conversation {
                     Err(LineError::TooLong { limit, skipped }) => {
                         // an answer of the client, whose id is that of another request
                         let id = skipped.id.filter(|_| skipped.has_method);
-                        let code = match id {
-                            Some(_) => code::INVALID_REQUEST,
-                            None => code::PARSE_ERROR,
-                        };
+                        let answered = id.as_ref().map(|_| code::INVALID_REQUEST);
+                        let code = answered.unwrap_or(code::PARSE_ERROR);
                         let text = format!("a message is longer than {limit} bytes");
                         let error = RpcError::new(code, text);
                         say(&out, Some(Answer::error(id.as_ref(), &error))).await;

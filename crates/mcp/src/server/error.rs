@@ -138,9 +138,7 @@ impl Fault {
     /// Too much is open or in work; the client may try again after this time, if it is known.
     pub(super) fn overloaded(text: impl Into<String>, retry_after: Option<Duration>) -> Self {
         let mut error = ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, text.into());
-        if let Some(wait) = retry_after {
-            error = error.with_retry_after(wait);
-        }
+        error.retry_after = retry_after;
         Self {
             retry_after,
             ..Self::new(StatusCode::SERVICE_UNAVAILABLE, runtime(&error))

@@ -31,7 +31,7 @@ fn a_definition_too_deep_or_too_large_is_refused() {
     let largest = 256 * 1024;
     for (largest, beyond, reason) in [
         (nested(64), nested(65), "deeper than 64"),
-        (sized(largest), sized(largest + 1), "larger than 262144"),
+        (sized(largest), sized(largest + 1), "exceeds 262144"),
     ] {
         assert_eq!(refused(largest), None);
         assert!(refused(beyond).unwrap().contains(reason), "{reason}");

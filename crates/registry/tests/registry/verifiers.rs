@@ -89,3 +89,19 @@ fn pairs_follow_the_lists() {
     bed.remove(&set("shop"), &server("second"));
     assert_eq!(verifier(&bed, "update_order"), None);
 }
+
+#[test]
+fn the_names_of_a_set_and_its_servers_and_a_prefix_are_no_thing_to_check() {
+    for (tools, expected) in [
+        (["my__create_user", "my__search"], None),
+        (["my__update_order", "my__get_order"], Some("my__get_order")),
+        (["hub_create_issue", "search_hub"], None),
+        (["eu_create_issue", "search_eu"], None),
+        (["us_create_issue", "search_us"], Some("search_us")),
+    ] {
+        let bed = Bed::default();
+        let listed = [write(tools[0]), read(tools[1])].map(definition);
+        bed.add("hub", "hub-eu", listed.into());
+        assert_eq!(verifier(&bed, tools[0]).as_deref(), expected, "{tools:?}");
+    }
+}

@@ -148,13 +148,12 @@ impl Drop for Process {
     /// Kills what the child has left behind in its group. Its number is not given to others while
     /// the group has members, and without any there is no process to signal.
     fn drop(&mut self) {
-        let runs = self.child.id().is_some();
-        if runs && self.supervised {
+        let end = match self.child.id() {
             // it ends all processes by itself: nothing waits for it
-            signal(self.leader, End::TerminateLeader);
-        } else {
-            signal(self.leader, End::Kill);
-        }
+            Some(_) if self.supervised => End::TerminateLeader,
+            _ => End::Kill,
+        };
+        signal(self.leader, end);
     }
 }
 

@@ -11,5 +11,6 @@ mod supervisor;
 mod waiters;
 
 pub(super) use link::{End, PipeLink};
+pub use supervised::start_advice;
 #[cfg(target_os = "linux")]
 pub(crate) use supervised::{NOT_STARTED, not_started};

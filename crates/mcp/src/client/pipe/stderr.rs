@@ -78,20 +78,21 @@ async fn forward(
 ) {
     let mut reader = BufReader::new(stderr);
     let mut line = Vec::new();
+    let mut before = String::new();
     loop {
         line.clear();
         let mut start = (&mut reader).take(LINE_BYTES);
-        match start.read_until(b'\n', &mut line).await {
-            Ok(0) | Err(_) => return,
-            Ok(_) => {}
-        }
+        let Ok(1..) = start.read_until(b'\n', &mut line).await else {
+            return;
+        };
         let is_cut = line.len() as u64 == LINE_BYTES && !line.ends_with(b"\n");
-        let text = String::from_utf8_lossy(&line);
+        let written = String::from_utf8_lossy(&line);
         let text = match is_cut {
             // in the next piece a secret could not be distinguished from its end
-            true => known.redact_start(&text),
-            false => known.redact(text.trim_end()),
+            true => known.redact_start(&written),
+            false => known.redact_after(&before, written.trim_end()),
         };
+        before = written.trim_end().to_owned();
         if is_cut && skip_line(&mut reader).await.is_err() {
             return;
         }

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io;
+use std::path::Path;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -29,10 +30,18 @@ pub(super) fn command(options: &UpstreamOptions, program: &OsStr) -> Option<Comm
 
 /// Returns why a program was not started.
 pub(crate) fn not_started(program: &str, error: &io::Error) -> String {
-    format!(
-        "{}: {error}; check the command and its PATH",
-        not_started_as(program)
-    )
+    let (what, advice) = (not_started_as(program), start_advice(program));
+    format!("{what}: {error}; {advice}")
+}
+
+/// Returns what to do about a program that cannot be started.
+#[must_use]
+pub fn start_advice(program: &str) -> &'static str {
+    match (Path::new(program).is_file(), program.contains('/')) {
+        (true, true) => "make it executable (`chmod +x`), or start its interpreter with it",
+        (true, false) => "a file of this folder needs `./` before its name",
+        (false, _) => "check the command and its PATH",
+    }
 }
 
 pub(super) fn not_started_as(program: &str) -> String {
@@ -43,4 +52,22 @@ pub(super) fn not_started_as(program: &str) -> String {
 /// start the server.
 pub(super) fn was_not_started(program: &str, status: ExitStatus, said: &str) -> bool {
     status.code() == Some(i32::from(NOT_STARTED)) && said.starts_with(&not_started_as(program))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_advice_fits_what_is_wrong_with_a_program() {
+        // tests run in the folder of the crate
+        for (program, expected) in [
+            ("Cargo.toml", "needs `./`"),
+            ("./Cargo.toml", "`chmod +x`"),
+            ("./nowhere", "check the command"),
+            ("nowhere", "check the command"),
+        ] {
+            assert!(start_advice(program).contains(expected), "{program}");
+        }
+    }
 }

@@ -47,10 +47,8 @@ pub(super) fn preflight(origin: Option<HeaderValue>, asked: &HeaderMap) -> Respo
     let mut response = status(StatusCode::NO_CONTENT);
     let headers = response.headers_mut();
     let Some(origin) = origin else {
-        headers.insert(
-            ALLOW,
-            HeaderValue::from_static("GET, POST, DELETE, OPTIONS"),
-        );
+        let methods = HeaderValue::from_static("GET, POST, DELETE, OPTIONS");
+        headers.insert(ALLOW, methods);
         return response;
     };
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
