@@ -41,11 +41,12 @@ const RULES: [(&str, &[&str]); 6] = [
     (CORE, &[]),
     ("callward", ON_CORE_ALONE.split_at(10).0),
     ("callward-mcp", &["callward"]),
-    // What the gateway needs of the layers, the facade exports.
+    // What the gateway needs of the layers, the facade exports; but credentials are the gateway's.
     (
         "callward-gateway",
         &[
             "callward",
+            "callward-auth",
             "callward-chaos",
             "callward-mcp",
             "callward-replay",

@@ -68,6 +68,7 @@ fn run(command: Command, state: Option<&StateDir>, log: &Log) -> Outcome {
             Command::Limits(args) => commands::status::limits(args, state).await,
             Command::Servers(args) => commands::status::servers(args, state).await,
             Command::Events(args) => commands::events::run(args, state).await,
+            Command::Keys(args) => commands::keys::run(args, state).await,
             Command::Demo(args) => commands::demo::run(args).await,
             Command::Replay(args) => commands::replay::run(args).await,
             Command::Sample { http } => commands::sample::run(http).await,

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod audit;
+mod keys;
 mod listings;
 mod replay;
 mod running;
@@ -16,6 +17,7 @@ use clap_complete::Shell;
 use crate::config::{parse_duration, parse_listen};
 
 pub(crate) use audit::{Audit, AuditCommand, Show, Verify};
+pub(crate) use keys::{CreateKey, Keys, KeysCommand};
 pub(crate) use listings::{Annotate, Lint, Listings};
 pub(crate) use replay::{Recording, Replay, ReplayCalls};
 pub(crate) use running::{
@@ -101,6 +103,8 @@ pub(crate) enum Command {
     Events(Gateway),
     /// Verify audit logs, or show their records
     Audit(Audit),
+    /// Create, list and revoke the API keys of clients
+    Keys(Keys),
     /// Show what the gateway does, and what it saves, on the embedded sample
     Demo(Demo),
     /// Replay recorded traffic through the cache and other policies

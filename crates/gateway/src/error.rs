@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use callward::core::{InvalidName, InvalidValue};
 use callward::telemetry::export::InvalidOtlp;
 use callward::{BuildError, ToolError};
+use callward_auth::keys::KeyError;
 use callward_replay::ReplayError;
 
 use crate::config::ConfigError;
@@ -21,6 +22,8 @@ pub(crate) enum AppError {
         what: String,
         source: std::io::Error,
     },
+    #[error(transparent)]
+    Key(#[from] KeyError),
     #[error(transparent)]
     Name(#[from] InvalidName),
     #[error("{0}")]
@@ -48,7 +51,7 @@ impl AppError {
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
             Self::Replay(ReplayError::NoSizes(_)) => ExitCode::from(2),
-            Self::Io { .. } | Self::Remote(_) | Self::Replay(_) | Self::Tool(_) => {
+            Self::Io { .. } | Self::Key(_) | Self::Remote(_) | Self::Replay(_) | Self::Tool(_) => {
                 ExitCode::FAILURE
             }
             _ => ExitCode::from(2),

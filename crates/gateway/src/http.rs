@@ -71,6 +71,7 @@ pub(crate) fn bound(listener: &TcpListener) -> Result<SocketAddr, AppError> {
 pub(crate) fn gateway(
     runtime: Arc<Runtime>,
     config: &Http,
+    identify: Arc<dyn server::Identify>,
 ) -> Result<impl Routes<Future: Send> + use<>, AppError> {
     let hosts: Arc<[server::HostPattern]> = patterns(&config.allowed_hosts)?.into();
     let (known, ready) = (hosts.clone(), runtime.clone());
@@ -87,8 +88,7 @@ pub(crate) fn gateway(
         .route("/readyz", get(ready))
         .route_layer(from_fn(for_probes));
     let backend = StackBackend::new(runtime.clone());
-    let anyone = Arc::<server::Anonymous>::default();
-    let endpoint = endpoint(backend, anyone, config, &runtime.stop.closing)?;
+    let endpoint = endpoint(backend, identify, config, &runtime.stop.closing)?;
     if config.metrics {
         let for_scrapers = move |request: Request, next| {
             let advice = "add it to `http.allowed_hosts` of the config";

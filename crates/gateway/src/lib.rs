@@ -7,6 +7,7 @@ mod args;
 mod assemble;
 mod at_once;
 mod audit;
+mod auth;
 mod backend;
 mod commands;
 mod config;

@@ -12,6 +12,7 @@ use opentelemetry_sdk::metrics::SdkMeterProvider;
 use prometheus::{Registry, TextEncoder};
 use tokio_util::task::TaskTracker;
 
+use crate::auth::Refusals;
 use crate::error::AppError;
 use crate::output;
 
@@ -27,6 +28,8 @@ pub(crate) struct Telemetry {
     pub(crate) meter: Meter,
     /// What the stack writes into.
     pub(crate) metrics: Arc<Metrics>,
+    /// What the endpoint counts.
+    pub(crate) refusals: Refusals,
 }
 
 impl Telemetry {
@@ -56,12 +59,14 @@ impl Telemetry {
             exporter.observe(&meter);
         }
         let metrics = Arc::new(Metrics::new(&meter));
+        let refusals = Refusals::new(&meter);
         Ok(Self {
             registry,
             provider,
             exporter,
             meter,
             metrics,
+            refusals,
         })
     }
 

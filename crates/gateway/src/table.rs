@@ -80,7 +80,9 @@ fn cell(name: &str, value: &Value) -> Cell {
         ("effect", "mutating") => colour(AnsiColor::Yellow),
         ("effect", "destructive") => colour(AnsiColor::Red),
         ("outcome", "answered") => Style::new(),
-        ("state", "healthy" | "closed" | "up" | "listing" | "spare" | "starting") => Style::new(),
+        ("state", "healthy" | "closed" | "up" | "listing" | "spare" | "starting" | "valid") => {
+            Style::new()
+        }
         ("outcome" | "state", _) => doubtful,
         (_, "-" | "0" | "0.0 %" | "no") => Style::new(),
         ("confirm" | "duplicates" | "error_rate" | "expired", _) => doubtful,

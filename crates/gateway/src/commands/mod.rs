@@ -8,6 +8,7 @@ pub(crate) mod demo;
 pub(crate) mod events;
 pub(crate) mod explain;
 pub(crate) mod from;
+pub(crate) mod keys;
 pub(crate) mod lint;
 pub(crate) mod replay;
 pub(crate) mod run;

@@ -33,7 +33,7 @@ pub(crate) async fn run(args: Run, state: Option<&StateDir>, log: &Log) -> Outco
     let exporter = telemetry::exporter(&config.telemetry)?;
     log.start(exporter.as_ref());
     let listeners = match args.http {
-        Some(_) => Some(serve::bind(&config).await?),
+        Some(_) => Some(serve::bind(&config, state).await?),
         None => None,
     };
     let telemetry = Telemetry::exporting(exporter)?;

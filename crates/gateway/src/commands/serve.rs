@@ -11,9 +11,10 @@ use tokio::net::TcpListener;
 
 use crate::args::Serve;
 use crate::assemble::{self, Environment, Running};
+use crate::auth::Auth;
 use crate::commands::check::check;
 use crate::commands::{run, tools};
-use crate::config::{AdminAddress, Config, Servers, exposed};
+use crate::config::{ADMIN, AdminAddress, Config, PUBLIC, Servers, exposed};
 use crate::error::{AppError, Outcome};
 use crate::kept_names::NameFile;
 use crate::log::Log;
@@ -63,7 +64,7 @@ pub(crate) async fn run(mut args: Serve, state: Option<&StateDir>, log: &Log) ->
     let exporter = telemetry::exporter(&config.telemetry)?;
     log.start(exporter.as_ref());
     // bound before any server starts: a taken port is said at once, and clients may wait here
-    let listeners = bind(&config).await?;
+    let listeners = bind(&config, state).await?;
     let telemetry = Telemetry::exporting(exporter)?;
     let recorder = Recorder::open(&args.recording)?;
     let running = start(&args, &config, &telemetry)?;
@@ -84,7 +85,8 @@ pub(crate) async fn run(mut args: Serve, state: Option<&StateDir>, log: &Log) ->
 /// [`AppError::Usage`] if other machines can reach it and the config does not allow that.
 pub(crate) fn listen_at(address: SocketAddr, config: &mut Config) -> Result<(), AppError> {
     if !config.http.insecure
-        && let Some(why) = exposed(address)
+        && !config.auth.keys.is_on()
+        && let Some(why) = exposed(address, PUBLIC)
     {
         return Err(AppError::Usage(format!("--http: {why}")));
     }
@@ -113,24 +115,25 @@ pub(crate) struct Manner {
     pub(crate) is_wrapped: bool,
 }
 
-/// The bound listeners of a gateway: for clients, and for operators.
-pub(crate) type Listeners = (TcpListener, admin::Listener);
+/// The bound listeners of a gateway, for clients and for operators, and what identifies clients.
+pub(crate) type Listeners = (TcpListener, admin::Listener, Auth);
 
-/// Binds both.
+/// Binds both, and reads the keys of clients.
 ///
 /// # Errors
 ///
-/// [`AppError`] if an address is taken, or not ours.
-pub(crate) async fn bind(config: &Config) -> Result<Listeners, AppError> {
+/// [`AppError`] if an address is taken or not ours, or the keys cannot be read.
+pub(crate) async fn bind(config: &Config, state: Option<&StateDir>) -> Result<Listeners, AppError> {
+    let auth = Auth::open(&config.auth, state)?;
     let public = http::bind(config.http.listen, "--http or `http.listen`").await?;
     let admin = admin::Listener::bind(config.admin.listen.as_ref()).await?;
-    Ok((public, admin))
+    Ok((public, admin, auth))
 }
 
 /// Serves over HTTP until a signal comes, then ends the servers behind it.
 pub(crate) async fn serve(
     runtime: Arc<Runtime>,
-    (public, admin): Listeners,
+    (public, admin, auth): Listeners,
     mut manner: Manner,
     config: &Config,
     state: Option<&StateDir>,
@@ -139,9 +142,13 @@ pub(crate) async fn serve(
     let admin_address = admin.address()?;
     let registration = register(state, &url, &admin_address, &manner);
     say_where(&url, &admin_address, &manner, config);
+    if let Some(why) = auth.lacks() {
+        output::warning(&why);
+    }
     let (stack, calls) = (&runtime.stack, &runtime.stop.calls);
     runtime.telemetry.observe_calls(calls);
-    let routes = http::gateway(runtime.clone(), &config.http)?;
+    let identify = auth.identify(&runtime.telemetry.refusals);
+    let routes = http::gateway(runtime.clone(), &config.http, identify)?;
     let operators = admin::routes(runtime.clone());
     let closing = runtime.stop.closing.clone();
     let mut limits = config.http.connections.clone();
@@ -190,9 +197,13 @@ pub(crate) async fn serve(
         served = serving => served.map_err(AppError::io("the listener broke")),
         error = starting => Err(error),
         never = naming => match never {},
+        never = auth.watch() => match never {},
     };
     if let Some(names) = &mut names {
         names.save(stack).await;
+    }
+    if let Err(error) = auth.save().await {
+        output::warning(&error);
     }
     drop(registration);
     runtime.finish().await;
@@ -210,13 +221,22 @@ fn say_where(url: &str, admin: &AdminAddress, manner: &Manner, config: &Config) 
         AdminAddress::Tcp(address) => Some(*address),
         AdminAddress::Unix(_) => None,
     };
-    for address in [Some(config.http.listen), on_tcp].into_iter().flatten() {
-        if exposed(address).is_some() {
-            output::warning(&format_args!(
-                "`http.insecure` is set: {address} can be reached from other machines, and callers \
-                 are not authenticated"
-            ));
-        }
+    let is_exposed = |address: &SocketAddr| exposed(*address, ADMIN).is_some();
+    let is_public = is_exposed(&config.http.listen);
+    let is_open = is_public && !config.auth.keys.is_on();
+    if is_public && !is_open {
+        output::warning(&format_args!(
+            "{} can be reached from other machines, and keys pass it unencrypted: put a proxy with \
+             TLS in front of it",
+            config.http.listen
+        ));
+    }
+    let open = is_open.then_some(config.http.listen).into_iter();
+    for address in open.chain(on_tcp.filter(is_exposed)) {
+        output::warning(&format_args!(
+            "`http.insecure` is set: {address} can be reached from other machines, and callers are \
+             not authenticated"
+        ));
     }
 }
 

@@ -62,13 +62,17 @@ impl fmt::Display for AdminAddress {
     }
 }
 
+/// What to do about an address for clients that is refused, and about one for operators.
+pub(crate) const PUBLIC: &str = "Add `[auth]` to the config file, listen";
+pub(crate) const ADMIN: &str = "Listen";
+
 /// Returns why an address is refused unless `http.insecure` is set; `None` if it is loopback.
-pub(crate) fn exposed(address: SocketAddr) -> Option<String> {
+pub(crate) fn exposed(address: SocketAddr, advice: &str) -> Option<String> {
     // `::ffff:127.0.0.1` is loopback, too
     (!address.ip().to_canonical().is_loopback()).then(|| {
         format!(
             "{address} is not loopback: other machines can reach it, and the gateway does not \
-             authenticate them. Listen on loopback behind a proxy that does, or set \
+             authenticate them. {advice} on loopback behind a proxy that does, or set \
              `http.insecure = true` in the config file"
         )
     })
@@ -109,7 +113,7 @@ mod tests {
             ("[::]:1", true),
             ("192.168.1.1:1", true),
         ] {
-            let why = exposed(address.parse().unwrap());
+            let why = exposed(address.parse().unwrap(), ADMIN);
             assert_eq!(why.is_some(), is_exposed, "{address}");
         }
     }

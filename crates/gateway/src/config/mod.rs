@@ -37,10 +37,10 @@ pub(crate) use callward::core::human::{parse_duration, show_duration, show_size}
 pub(crate) use self::changed::Keys;
 pub(crate) use self::defaults::with_defaults;
 pub(crate) use self::error::ConfigError;
-pub(crate) use self::listen::{AdminAddress, exposed, parse_listen};
+pub(crate) use self::listen::{ADMIN, AdminAddress, PUBLIC, exposed, parse_listen};
 pub(crate) use self::references::References;
 pub(crate) use self::rules::Rule;
-pub(crate) use self::sections::{Audit, Http, Telemetry, as_usize};
+pub(crate) use self::sections::{Audit, Auth, Http, KeySource, Telemetry, as_usize};
 pub(crate) use self::server::{Server, ServerConfig, caching};
 
 use crate::report::Reports;
@@ -69,6 +69,7 @@ with_defaults! {
         /// Whether each result states everything that was decided about its call.
         pub(crate) trail: bool,
         pub(crate) http: Http,
+        pub(crate) auth: Auth,
         pub(crate) admin: Admin,
         pub(crate) cache: Cache,
         pub(crate) loop_guard: Switch<LoopGuardConfig, true>,
@@ -158,6 +159,9 @@ impl Config {
         let (mut config, found) = read::read(root, &source);
         add(&mut faults, found);
         add(&mut faults, check::check(&mut config, &source));
+        if let KeySource::File(path) = &mut config.auth.keys {
+            *path = folder.join(&*path);
+        }
         let is_empty = config.servers.is_empty();
         let has_none = is_empty && (faults.is_empty() || source.span("servers").is_none());
         if servers == Servers::Some && has_none {

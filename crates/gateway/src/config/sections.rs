@@ -79,6 +79,38 @@ with_defaults! {
     }
 }
 
+/// `[auth]`: how the clients of the endpoint are identified.
+#[derive(Debug, Clone, Default, Serialize, serde::Deserialize)]
+#[serde(default)]
+pub(crate) struct Auth {
+    pub(crate) keys: KeySource,
+}
+
+/// Where API keys are, if there are any.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, serde::Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected `true`, `false`, or the path of a file"
+)]
+pub(crate) enum KeySource {
+    /// In the state directory, or nowhere.
+    Standard(bool),
+    File(PathBuf),
+}
+
+impl Default for KeySource {
+    fn default() -> Self {
+        Self::Standard(false)
+    }
+}
+
+impl KeySource {
+    /// Returns `true` if clients show keys.
+    pub(crate) fn is_on(&self) -> bool {
+        *self != Self::Standard(false)
+    }
+}
+
 /// `[admin]`
 #[derive(Debug, Clone, Default, Serialize, serde::Deserialize)]
 #[serde(default)]

@@ -7,6 +7,7 @@
 
 mod admin;
 mod audit;
+mod auth;
 mod cache;
 mod cli;
 mod clients;

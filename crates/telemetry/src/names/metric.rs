@@ -87,6 +87,8 @@ metrics! {
         "Audit records, by outcome";
     AUDIT_REFUSED_CALLS = Counter "callward.audit.refused_calls" "{call}" []
         "Calls that were refused because their audit record could not have been written";
+    AUTH_REFUSALS = Counter "callward.auth.refusals" "{request}" [label::REASON]
+        "Requests refused for their credential, by reason";
     BREAKER_REFUSALS = Counter "callward.breaker.refusals" "{call}" [label::SCOPE, names::SERVER, names::TOOL]
         "Calls that open or half-open breakers refused";
     BREAKER_STATE = Gauge "callward.breaker.state" "" [label::SCOPE, names::SERVER, names::TOOL, label::STATE]

@@ -1,4 +1,5 @@
 //! The file, and what a gateway knows of it.
+#![cfg(unix)]
 
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;

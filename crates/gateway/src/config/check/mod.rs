@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::error::{Fault, Source, dotted};
-use super::{AdminAddress, Config, exposed};
+use super::{ADMIN, AdminAddress, Config, KeySource, PUBLIC, exposed};
 use crate::view::with_values;
 
 /// The longest that anything may wait or run: no client waits a day.
@@ -158,13 +158,25 @@ impl Faults<'_, '_> {
             Some(AdminAddress::Tcp(address)) => Some(address),
             _ => None,
         };
-        for (address, section) in [(Some(http.listen), "http"), (on_tcp, "admin")] {
-            let why = address.filter(|_| !http.insecure).and_then(exposed);
+        let keys = &config.auth.keys;
+        let unless_keys = (!keys.is_on()).then_some(http.listen);
+        for (address, section, advice) in [(unless_keys, "http", PUBLIC), (on_tcp, "admin", ADMIN)]
+        {
+            let address = address.filter(|_| !http.insecure);
+            let why = address.and_then(|address| exposed(address, advice));
             self.ok(why.map_or(Ok(()), Err), &dotted(section, "listen"));
         }
         let is_shared = on_tcp == Some(http.listen) && http.listen.port() != 0;
         let other = "expected another address than `http.listen`";
         self.expect(!is_shared, "admin.listen", other);
+        let is_open = !keys.is_on() && self.source.span("auth").is_some();
+        self.expect(
+            !is_open,
+            "auth",
+            "expected `keys = true`: without it, no client is asked",
+        );
+        let is_named = *keys != KeySource::File("".into());
+        self.expect(is_named, "auth.keys", "expected the path of a file");
         let pattern = str::parse::<HostPattern>;
         self.each(&http.allowed_hosts, "http.allowed_hosts", pattern);
         let pattern = str::parse::<OriginPattern>;

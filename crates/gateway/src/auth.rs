@@ -1,0 +1,217 @@
+//! `[auth]`: who may use the endpoint.
+
+use std::convert::Infallible;
+use std::fmt::Display;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode};
+use callward::telemetry::names::metric::{AUTH_REFUSALS, label};
+use callward_auth::keys::{KeyFile, Keys};
+use callward_auth::{Authenticated, Authenticator, Reason, Refusal, VerifyToken};
+use callward_mcp::server::{Anonymous, Identified, Identify, Refused};
+use opentelemetry::KeyValue;
+use opentelemetry::metrics::{Counter, Meter};
+use tokio::time::MissedTickBehavior;
+
+use crate::config::{self, KeySource};
+use crate::error::AppError;
+use crate::state_dir::StateDir;
+
+/// The name of the file of keys in the state directory.
+const FILE: &str = "keys.json";
+
+/// How often the file of keys is looked at, and in how many looks the times of use are written.
+const LOOK: Duration = Duration::from_secs(1);
+const LOOKS_A_SAVE: u32 = 60;
+
+/// What identifies the clients of the endpoint.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Auth {
+    /// `None` if keys are off.
+    keys: Option<Arc<Keys>>,
+}
+
+/// Returns the file of keys, by default `keys.json` in the state directory.
+///
+/// # Errors
+///
+/// [`AppError::Usage`] if there is no state directory, and one is needed.
+pub(crate) fn key_file(from: &KeySource, state: Option<&StateDir>) -> Result<KeyFile, AppError> {
+    let path = match (from, state) {
+        (KeySource::File(path), _) => path.clone(),
+        (KeySource::Standard(_), Some(state)) => state.path(FILE),
+        (KeySource::Standard(_), None) => {
+            return Err(AppError::Usage(
+                "there is no state directory for the keys: give one with --state-dir, or set \
+                 `auth.keys` to the path of a file"
+                    .into(),
+            ));
+        }
+    };
+    Ok(KeyFile::new(path))
+}
+
+impl Auth {
+    /// Reads what identifies clients.
+    ///
+    /// # Errors
+    ///
+    /// [`AppError`] if the file of keys cannot be read.
+    pub(crate) fn open(config: &config::Auth, state: Option<&StateDir>) -> Result<Self, AppError> {
+        let keys = match config.keys.is_on() {
+            true => Some(Arc::new(Keys::open(key_file(&config.keys, state)?)?)),
+            false => None,
+        };
+        Ok(Self { keys })
+    }
+
+    /// Returns what identifies the sender of a request: everyone is anonymous without `[auth]`.
+    pub(crate) fn identify(&self, refusals: &Refusals) -> Arc<dyn Identify> {
+        let Some(keys) = &self.keys else {
+            return Arc::<Anonymous>::default();
+        };
+        let mut authenticator = Authenticator::default();
+        authenticator.keys = Some(Arc::clone(keys) as Arc<dyn VerifyToken>);
+        Arc::new(Identifier {
+            authenticator,
+            refusals: refusals.clone(),
+        })
+    }
+
+    /// Returns why no client can be identified yet, if that is so.
+    pub(crate) fn lacks(&self) -> Option<String> {
+        let keys = self.keys.as_ref().filter(|keys| keys.is_empty())?;
+        let path = keys.file().path().display();
+        Some(format!(
+            "{path} has no keys, so every client is refused; `callward keys create NAME` makes one"
+        ))
+    }
+
+    /// Follows changes of the keys, and writes when they are used. Ends never.
+    pub(crate) async fn watch(&self) -> Infallible {
+        let Some(keys) = &self.keys else {
+            return std::future::pending().await;
+        };
+        let mut looks = tokio::time::interval(LOOK);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut reading, mut saving) = (Told::default(), Told::default());
+        loop {
+            for _ in 0..LOOKS_A_SAVE {
+                looks.tick().await;
+                let read = blocking(keys, Keys::refresh).await;
+                if let Some(true) = reading.once(read, "keys stay as they were") {
+                    tracing::info!(keys = keys.len(), "the keys have changed");
+                }
+            }
+            saving.once(self.save().await, "times of use are not written");
+        }
+    }
+
+    /// Writes when keys were used.
+    pub(crate) async fn save(&self) -> Result<(), String> {
+        match &self.keys {
+            Some(keys) => blocking(keys, Keys::save_used).await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// Runs what reads or writes files.
+async fn blocking<T: Send + 'static, E: Display + 'static>(
+    keys: &Arc<Keys>,
+    run: fn(&Keys) -> Result<T, E>,
+) -> Result<T, String> {
+    let keys = keys.clone();
+    let done = tokio::task::spawn_blocking(move || run(&keys).map_err(|error| error.to_string()));
+    done.await.unwrap_or_else(|error| Err(error.to_string()))
+}
+
+/// Whether a failure was logged already.
+#[derive(Default)]
+struct Told(bool);
+
+impl Told {
+    /// Returns what is there; logs a failure unless the last one failed too.
+    fn once<T>(&mut self, result: Result<T, String>, so: &str) -> Option<T> {
+        let was_told = std::mem::replace(&mut self.0, result.is_err());
+        result
+            .inspect_err(|error| {
+                if !was_told {
+                    tracing::warn!(%error, "{so}");
+                }
+            })
+            .ok()
+    }
+}
+
+struct Identifier {
+    authenticator: Authenticator,
+    refusals: Refusals,
+}
+
+impl Identify for Identifier {
+    fn identify(&self, request: &Parts) -> Identified {
+        let found = self
+            .authenticator
+            .authenticate(&request.headers, &request.uri);
+        match found {
+            Authenticated::Now(found) => {
+                Identified::Now(found.map_err(|refusal| self.refusals.refuse(refusal)))
+            }
+            Authenticated::Later(found) => {
+                let refusals = self.refusals.clone();
+                Identified::Later(Box::pin(async move {
+                    found.await.map_err(|refusal| refusals.refuse(refusal))
+                }))
+            }
+        }
+    }
+}
+
+/// Counts refused requests by reason.
+#[derive(Debug, Clone)]
+pub(crate) struct Refusals(Counter<u64>);
+
+impl Refusals {
+    pub(crate) fn new(meter: &Meter) -> Self {
+        let counter = meter.u64_counter(AUTH_REFUSALS.name);
+        let counter = counter
+            .with_unit(AUTH_REFUSALS.unit)
+            .with_description(AUTH_REFUSALS.description)
+            .build();
+        for reason in Reason::ALL {
+            // it exists before the first refusal
+            counter.add(0, &[of(*reason)]);
+        }
+        Self(counter)
+    }
+
+    /// Counts a refusal, and returns the answer to it.
+    fn refuse(&self, refusal: Refusal) -> Refused {
+        let reason = refusal.reason;
+        self.0.add(1, &[of(reason)]);
+        tracing::debug!(reason = reason.as_str(), "a request is refused");
+        let (status, challenge) = match reason {
+            Reason::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, None),
+            Reason::Missing => (StatusCode::UNAUTHORIZED, Some("Bearer")),
+            _ => (
+                StatusCode::UNAUTHORIZED,
+                Some("Bearer error=\"invalid_token\""),
+            ),
+        };
+        let message = match reason {
+            Reason::Missing => "a credential is needed: `Authorization: Bearer KEY`".to_owned(),
+            _ => refusal.to_string(),
+        };
+        let mut refused = Refused::new(status, message);
+        refused.challenge = challenge.map(HeaderValue::from_static);
+        refused.retry_after = refusal.retry_after;
+        refused
+    }
+}
+
+fn of(reason: Reason) -> KeyValue {
+    KeyValue::new(label::REASON, reason.as_str())
+}
