@@ -40,8 +40,8 @@ const SCAN_PAUSE_MAX: Duration = Duration::from_secs(30);
 /// The longest time that a server's own wish to be asked later is followed.
 const LONGEST_ASKED: Duration = Duration::from_secs(300);
 
-/// The pause after a listing, before another one that the server asks for, as a multiple of the
-/// time it took to register, from [`LEAST_PAUSE`] up to [`SCAN_PAUSE_MAX`]: a long list that changes
+/// The pause after a listing, before another that the server asks for, as a multiple of the time
+/// it took to register, from [`LEAST_PAUSE`] up to [`SCAN_PAUSE_MAX`]: a long list that changes
 /// all the time leaves time for calls.
 const PAUSES: u32 = 20;
 const LEAST_PAUSE: Duration = Duration::from_secs(1);
