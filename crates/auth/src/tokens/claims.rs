@@ -27,29 +27,29 @@ pub(super) fn caller(
     // an answer about a token is the issuer's without repeating who answers, and may not know when
     // the token expires
     let is_jwt = kind == CredentialKind::Jwt;
-    let iss = claims.get("iss");
+    let iss = claim(claims, "iss");
     if iss.map_or(is_jwt, |iss| iss.as_str() != Some(&issuer.issuer)) {
         return Err(Reason::Issuer);
     }
-    let expires = time(claims.get("exp"))?;
+    let expires = time(claim(claims, "exp"))?;
     if is_jwt && expires.is_none() {
         return Err(Reason::Claims);
     }
     if expires.is_some_and(|expires| expires.saturating_add(issuer.leeway) <= now) {
         return Err(Reason::Expired);
     }
-    let begins = time(claims.get("nbf"))?.unwrap_or_default();
+    let begins = time(claim(claims, "nbf"))?.unwrap_or_default();
     if begins > now.saturating_add(issuer.leeway) {
         return Err(Reason::NotYetValid);
     }
-    let audience = match claims.get("aud") {
+    let audience = match claim(claims, "aud") {
         Some(Value::String(one)) => BTreeSet::from([one.clone()]),
         several => words(several)?.ok_or(Reason::Claims)?,
     };
     if !issuer.audience.iter().any(|ours| audience.contains(ours)) {
         return Err(Reason::Audience);
     }
-    let subject = claims.get("sub").and_then(Value::as_str);
+    let subject = claim(claims, "sub").and_then(Value::as_str);
     let subject = subject
         .filter(|sub| (1..=MAX_SUBJECT).contains(&sub.len()) && !sub.contains(char::is_control));
     let subject = subject.ok_or(Reason::Claims)?;
@@ -64,7 +64,7 @@ pub(super) fn caller(
         .roles_claim
         .as_deref()
         .and_then(|path| claim(claims, path));
-    let scopes = claims.get("scope").or_else(|| claims.get("scp"));
+    let scopes = claim(claims, "scope").or_else(|| claim(claims, "scp"));
     let expires = expires.map(|time| {
         SystemTime::UNIX_EPOCH
             .checked_add(time)

@@ -81,6 +81,8 @@ impl signature::Verifier<Vec<u8>> for Ring {
     ) -> std::result::Result<(), signature::Error> {
         let verified = match (&self.scheme, self.key.kind()) {
             (Scheme::Rsa(parameters), DecodingKeyKind::RsaModulusExponent { n, e }) => {
+                // some issuers write the sign of a big integer too
+                let n = n.strip_prefix(&[0]).unwrap_or(n);
                 RsaPublicKeyComponents { n, e }.verify(parameters, message, signature)
             }
             (Scheme::Curve(scheme), DecodingKeyKind::SecretOrDer(key)) => {

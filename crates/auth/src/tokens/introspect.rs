@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use callward_core::{Caller, CredentialKind};
 use parking_lot::Mutex;
-use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use url::{Url, form_urlencoded};
@@ -16,7 +16,7 @@ use super::http::{Ask, Form, Http};
 use super::jwks::TIMEOUT;
 use super::jwt::object;
 use super::known::{Digest, Known};
-use super::{claims, now};
+use super::{claims, now, unavailable};
 use crate::{Reason, Refusal};
 
 /// An active token may be revoked meanwhile.
@@ -40,6 +40,8 @@ pub(super) struct Introspection {
     password: Secret,
     inactive: Known<()>,
     running: Mutex<HashMap<Digest, Running>>,
+    /// Whether the last request failed; the first failure in a row is logged.
+    failed: AtomicBool,
 }
 
 impl Introspection {
@@ -59,6 +61,7 @@ impl Introspection {
             password: Secret::new(password),
             inactive: Known::new(KEEP_INACTIVE),
             running: Mutex::default(),
+            failed: AtomicBool::new(false),
         })
     }
 
@@ -75,16 +78,12 @@ impl Introspection {
         digest: Digest,
         token: Secret,
     ) -> Answer {
-        let unavailable = Refusal {
-            reason: Reason::Unavailable,
-            retry_after: Some(BUSY),
-        };
         let mut running = {
             let mut all = self.running.lock();
             all.retain(|_, one| one.has_changed().is_ok());
             match all.get(&digest) {
                 Some(running) => running.clone(),
-                None if all.len() >= MAX_RUNNING => return Err(unavailable),
+                None if all.len() >= MAX_RUNNING => return Err(unavailable(BUSY)),
                 None => {
                     let (ends, running) = watch::channel(None);
                     all.insert(digest, running.clone());
@@ -100,7 +99,7 @@ impl Introspection {
         };
         let answer = running.wait_for(Option::is_some).await;
         let answer = answer.ok().and_then(|answer| answer.clone());
-        answer.unwrap_or(Err(unavailable))
+        answer.unwrap_or_else(|| Err(unavailable(BUSY)))
     }
 
     async fn ask(
@@ -126,12 +125,16 @@ impl Introspection {
         let answer = timeout(TIMEOUT, http.send(ask)).await;
         let answer = answer.unwrap_or_else(|_| Err("it does not answer".to_owned()));
         let read = answer.and_then(|body| {
-            let claims = object(&body).map_err(|_| "its answer cannot be read".to_owned())?;
-            match claims.get("active").and_then(Value::as_bool) {
-                Some(active) => Ok((claims, active)),
-                None => Err("its answer does not say whether the token is active".to_owned()),
-            }
+            let claims = object(&body).ok();
+            let active = claims
+                .as_ref()
+                .and_then(|claims| claims.get("active")?.as_bool());
+            claims
+                .zip(active)
+                .ok_or_else(|| "its answer does not say `active`".to_owned())
         });
+        let failed = read.is_err();
+        let failed_before = self.failed.swap(failed, Ordering::Relaxed);
         match read {
             Ok((_, false)) => {
                 self.inactive.keep(digest, (), KEEP_INACTIVE);
@@ -143,12 +146,11 @@ impl Introspection {
                 Ok(known.keep_caller(digest, caller, KEEP_ACTIVE, now))
             }
             Err(error) => {
-                let issuer = &self.issuer.issuer;
-                tracing::warn!(%issuer, %error, "an issuer cannot be asked about tokens");
-                Err(Refusal {
-                    reason: Reason::Unavailable,
-                    retry_after: Some(BUSY),
-                })
+                if !failed_before {
+                    let issuer = &self.issuer.issuer;
+                    tracing::warn!(%issuer, %error, "an issuer cannot be asked about tokens");
+                }
+                Err(unavailable(BUSY))
             }
         }
     }

@@ -11,6 +11,7 @@ mod http;
 mod introspect;
 mod jwks;
 mod jwt;
+mod key;
 mod known;
 #[cfg(test)]
 mod tests;
@@ -83,21 +84,17 @@ impl Tokens {
     /// [`InvalidIssuer`] if a setting of one cannot be used, two are the same, or two have
     /// `introspection`; or if this process verifies JWTs elsewhere, with other cryptography.
     pub fn new(issuers: Vec<IssuerConfig>) -> Result<Self, InvalidIssuer> {
-        let is_https = |text: &String| text.starts_with("https:");
+        // machines without any certificate can use plain HTTP
+        let is_plain = |text: &String| text.starts_with("http:");
         let verifies = issuers.iter().any(|issuer| {
             let asked = issuer.introspection.as_ref().map(|asked| &asked.url);
-            let mut urls = [&issuer.issuer]
-                .into_iter()
-                .chain(&issuer.jwks_url)
-                .chain(asked);
-            urls.any(is_https)
+            let others = issuer.jwks_url.iter().chain(asked);
+            !(is_plain(&issuer.issuer) && others.clone().all(is_plain))
         });
-        let client = Client::build(verifies).map_err(|reason| InvalidIssuer {
-            issuer: issuers
-                .first()
-                .map(|one| one.issuer.clone())
-                .unwrap_or_default(),
-            reason,
+        let client = Client::build(verifies).map_err(|reason| {
+            let issuer = issuers.first().map(|one| one.issuer.clone());
+            let issuer = issuer.unwrap_or_default();
+            InvalidIssuer { issuer, reason }
         })?;
         Self::with(issuers, Arc::new(client))
     }
@@ -113,9 +110,8 @@ impl Tokens {
                 ));
             }
             let jwks_url = config.jwks_url.as_ref();
-            let jwks_url = jwks_url
-                .map(|url| config.url("jwks_url", url))
-                .transpose()?;
+            let jwks_url = jwks_url.map(|url| config.url("jwks_url", url));
+            let jwks = Arc::new(Jwks::new(&config.issuer, jwks_url.transpose()?));
             let config = Arc::new(config);
             if let Some(settings) = &config.introspection {
                 let this = Introspection::new(&config, settings)?;
@@ -124,12 +120,8 @@ impl Tokens {
                     return Err(config.invalid("a second issuer must not have `introspection`"));
                 }
             }
-            let jwks = Arc::new(Jwks::new(&config.issuer, jwks_url));
-            let issuer = Issuer {
-                config: config.clone(),
-                jwks,
-            };
-            if known.insert(config.issuer.clone(), issuer).is_some() {
+            let name = config.issuer.clone();
+            if let Some(Issuer { config, .. }) = known.insert(name, Issuer { config, jwks }) {
                 return Err(config.invalid("it is configured twice; give it one list of audiences"));
             }
         }
@@ -203,6 +195,13 @@ impl Inner {
 
 fn refused(reason: Reason) -> Authenticated {
     Authenticated::Now(Err(Refusal::new(reason)))
+}
+
+/// A token cannot be checked now, but may be after this time.
+fn unavailable(after: Duration) -> Refusal {
+    let mut refusal = Refusal::new(Reason::Unavailable);
+    refusal.retry_after = Some(after);
+    refusal
 }
 
 #[expect(

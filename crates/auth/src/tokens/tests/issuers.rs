@@ -124,6 +124,7 @@ async fn keys_that_cannot_be_had_make_tokens_unavailable() {
     let signer = Signer::new("EdDSA");
     let many: Vec<_> = (0..101).map(|_| signer.jwk()).collect();
     let metadata = |issuer: &str, uri: &str| json!({"issuer": issuer, "jwks_uri": uri}).to_string();
+    let near = "http://127.0.0.1/keys";
     let known = "https://id.example/.well-known/oauth-authorization-server/realms/main";
     let oidc = "https://id.example/realms/main/.well-known/openid-configuration";
     for (at, body, delay, want) in [
@@ -135,12 +136,7 @@ async fn keys_that_cannot_be_had_make_tokens_unavailable() {
             0,
             Some(Reason::Unavailable),
         ),
-        (
-            known,
-            metadata(ISSUER, "http://127.0.0.1/keys"),
-            0,
-            Some(Reason::Unavailable),
-        ),
+        (known, metadata(ISSUER, near), 0, Some(Reason::Unavailable)),
         (known, metadata(ISSUER, JWKS), 3, Some(Reason::Unavailable)),
         (JWKS, "{}".to_owned(), 0, Some(Reason::Unavailable)),
         (JWKS, "<html>".to_owned(), 0, Some(Reason::Unavailable)),
@@ -161,6 +157,7 @@ async fn keys_that_cannot_be_had_make_tokens_unavailable() {
         let jwks_url = (at == JWKS).then_some(JWKS);
         let (tokens, script) = trusting(&json!({"jwks_url": jwks_url}), &[signer.jwk()]);
         script.answers(at, &body);
+        script.answers(near, &json!({"keys": [signer.jwk()]}));
         *script.delay.lock() = Duration::from_secs(delay);
         let result = verify(&tokens, &signer.sign(&json!({}))).await;
         assert_eq!(

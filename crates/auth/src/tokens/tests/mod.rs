@@ -78,7 +78,11 @@ impl Signer {
         };
         let mut key = match &self.pair {
             Pair::Rsa(_) => {
-                let key = PublicKeyComponents::<Vec<u8>>::from(rsa().public());
+                let mut key = PublicKeyComponents::<Vec<u8>>::from(rsa().public());
+                if self.algorithm == "RS384" {
+                    // not as the standard has it, but as some issuers do
+                    key.n.insert(0, 0);
+                }
                 json!({"kty": "RSA", "n": base64(key.n), "e": base64(key.e)})
             }
             Pair::Ec(pair) if self.algorithm == "ES256" => point(pair, "P-256"),
