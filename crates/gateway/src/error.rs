@@ -8,6 +8,7 @@ use callward::{BuildError, ToolError};
 use callward_replay::ReplayError;
 
 use crate::config::ConfigError;
+use crate::connections::TlsError;
 
 /// Why a command could not do its work.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +32,8 @@ pub(crate) enum AppError {
     Replay(#[from] ReplayError),
     #[error(transparent)]
     Tool(#[from] ToolError),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     #[error("{0}")]
     Usage(String),
     #[error(transparent)]
