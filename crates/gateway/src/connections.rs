@@ -46,8 +46,8 @@ pub(crate) use tls::{PeerCertificate, Tls, TlsError, TlsFiles};
 /// How much of a client's data is read at a time; the head of a request is not longer.
 const BUFFER: usize = 64 * 1024;
 
-/// How often within `header_timeout` and `write_timeout` the listener ends connections that are past
-/// them. A timer of each connection, reset for each request, would cost 2 % of a cached call.
+/// How often within `header_timeout` and `write_timeout` the listener ends connections that are
+/// past them. A timer of each connection, reset for each request, would cost 2 % of a cached call.
 const SWEEPS: u32 = 4;
 
 /// What answers requests: a router, or a function.
