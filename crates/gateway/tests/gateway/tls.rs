@@ -122,9 +122,14 @@ async fn rapid_resets_end_their_connection_and_no_other() {
         sent.extend(frame(1, 0x5, stream, b"\x82\x87\x84\x41\x09127.0.0.1"));
         sent.extend(frame(3, 0, stream, &[0, 0, 0, 8]));
     }
+    const PING: &[u8] = b"are you?";
+    sent.extend(frame(6, 0, 0, PING));
     // it may be closed already
     let _ = stream.write_all(&sent).await;
-    let _ = within("its end", stream.read_to_end(&mut Vec::new())).await;
+    let mut read = Vec::new();
+    let _ = within("its end", stream.read_to_end(&mut read)).await;
+    let is_ended = !read.windows(PING.len()).any(|bytes| bytes == PING);
+    assert!(is_ended, "it answers what comes after the resets");
     result(&gateway.order(2).await);
     gateway.stopped().await;
 }
