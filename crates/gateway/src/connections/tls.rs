@@ -223,10 +223,10 @@ impl Tls {
                 None => continue,
                 Some(Ok(config)) => {
                     self.config.store(Arc::new(config));
-                    tracing::info!("the files of `http.tls_cert` have changed, and are in use");
+                    tracing::info!("changed files of `http.tls_cert` are in use");
                 }
                 Some(Err(error)) => {
-                    tracing::warn!(%error, "the files of `http.tls_cert` have changed, and are not used");
+                    tracing::warn!(%error, "changed files of `http.tls_cert` are not used");
                 }
             }
             used = hash;
