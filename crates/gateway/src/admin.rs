@@ -99,13 +99,13 @@ impl Listener {
         match self {
             Self::Tcp(listener) => {
                 let listener = listener.tap_io(connections::prepare);
-                connections::serve(listener, Some, routes, limits, stop).await;
+                connections::serve(listener, Some, routes, limits, None, stop).await;
             }
             #[cfg(unix)]
             Self::Unix(listener, path) => {
                 // the path is dropped together with the listener
                 let listener = listener.tap_io(move |_| _ = &path);
-                connections::serve(listener, |_| None, routes, limits, stop).await;
+                connections::serve(listener, |_| None, routes, limits, None, stop).await;
             }
         }
     }

@@ -9,6 +9,7 @@ use callward_auth::keys::KeyError;
 use callward_replay::ReplayError;
 
 use crate::config::ConfigError;
+use crate::connections::TlsError;
 
 /// Why a command could not do its work.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +35,8 @@ pub(crate) enum AppError {
     Replay(#[from] ReplayError),
     #[error(transparent)]
     Tool(#[from] ToolError),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     #[error("{0}")]
     Usage(String),
     #[error(transparent)]

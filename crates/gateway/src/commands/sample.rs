@@ -33,7 +33,7 @@ pub(crate) async fn run(http: Option<SocketAddr>) -> Outcome {
         let listener = listener.tap_io(connections::prepare);
         let limits = config.connections.clone();
         let serving = async {
-            connections::serve(listener, Some, routes, limits, closing).await;
+            connections::serve(listener, Some, routes, limits, None, closing).await;
             Ok(())
         };
         let (calls, limit) = (stop.calls.wait(), config.drain);

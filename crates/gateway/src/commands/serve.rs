@@ -138,7 +138,16 @@ pub(crate) async fn serve(
     config: &Config,
     state: Option<&StateDir>,
 ) -> Outcome {
-    let url = format!("http://{}/mcp", http::bound(&public)?);
+    let files = &config.http.tls;
+    let tls = connections::Tls::open(files)?;
+    if let Some(key) = files.open_to_others() {
+        output::warning(&format_args!(
+            "every user of this machine may read the key {} (`http.tls_key`)",
+            key.display()
+        ));
+    }
+    let scheme = tls.as_ref().map_or("http", |_| "https");
+    let url = format!("{scheme}://{}/mcp", http::bound(&public)?);
     let admin_address = admin.address()?;
     let registration = register(state, &url, &admin_address, &manner);
     say_where(&url, &admin_address, &manner, config);
@@ -154,12 +163,19 @@ pub(crate) async fn serve(
     let mut limits = config.http.connections.clone();
     connections::make_fit(&mut limits);
     let public = public.tap_io(connections::prepare);
+    let renewing = tls.clone().map(connections::Tls::watch);
     let serving = async move {
         tokio::join!(
-            connections::serve(public, Some, routes, limits.clone(), closing.clone()),
+            connections::serve(public, Some, routes, limits.clone(), tls, closing.clone()),
             admin.serve(operators, limits, closing)
         );
         Ok(())
+    };
+    let renewing = async {
+        match renewing {
+            Some(renewing) => renewing.await,
+            None => std::future::pending().await,
+        }
     };
     let mut names = manner.names.take();
     let starting = async {
@@ -198,6 +214,7 @@ pub(crate) async fn serve(
         error = starting => Err(error),
         never = naming => match never {},
         never = auth.watch() => match never {},
+        never = renewing => match never {},
     };
     if let Some(names) = &mut names {
         names.save(stack).await;

@@ -133,7 +133,19 @@ impl Config {
             let message = "expected UTF-8 text".to_owned();
             refuse(Source::new(&text).fault(Some(valid..valid), String::new(), message))
         })?;
-        Self::parse_with(file, &text, &|name| std::env::var_os(name), servers)
+        let config = Self::parse_with(file, &text, &|name| std::env::var_os(name), servers)?;
+        config.http.tls.check().map_err(|error| {
+            let mut source = Source::new(&text);
+            if let Ok(root) = DeTable::parse(&text) {
+                source.index(&mut Spanned::new(
+                    root.span(),
+                    DeValue::Table(root.into_inner()),
+                ));
+            }
+            let fault = source.key_fault(error.key, error.message);
+            refuse(config.references.scrub_fault(fault))
+        })?;
+        Ok(config)
     }
 
     /// Checks a text, with an environment that is empty.

@@ -21,7 +21,7 @@ use serde::{Serialize, Serializer};
 
 use super::listen::{AdminAddress, parse_listen};
 use super::with_defaults;
-use crate::connections::ConnectionLimits;
+use crate::connections::{ConnectionLimits, TlsFiles};
 
 /// The settings of a layer that can be turned off, and whether it is on by default.
 #[derive(Debug, Clone, Copy, Serialize, serde::Deserialize)]
@@ -65,6 +65,8 @@ with_defaults! {
         pub(crate) metrics: bool,
         #[serde(flatten)]
         pub(crate) connections: ConnectionLimits,
+        #[serde(flatten)]
+        pub(crate) tls: TlsFiles,
         pub(crate) max_sessions: usize = HttpOptions::default().max_sessions,
         pub(crate) max_sessions_per_client: usize = HttpOptions::default().max_sessions_per_client,
         #[serde(with = "size")]

@@ -58,11 +58,18 @@ struct Known {
 
 #[derive(Debug)]
 struct State {
-    stage: Stage,
-    /// Since when it is in a stage before [`Stage::Running`].
+    /// Requests whose head has come and whose answer has not ended: over HTTP/1.1 one at most.
+    asked: usize,
+    /// Those of them whose body has come, too.
+    running: usize,
+    /// Since when nothing runs or nothing is asked: the last head, or the end of the last answer.
     since: Instant,
+    /// How many requests were given up by their client, less those that were answered.
+    given_up: u32,
     /// How many bytes of its answers wait for the client to read them.
     unread: u64,
+    /// How many more wait because the client of HTTP/2 has not asked for them.
+    held: u64,
     /// The most bytes of its answer that have waited at a time. All of a piece is in memory until
     /// all of it is written.
     longest: u64,
@@ -70,27 +77,17 @@ struct State {
     read_at: Instant,
 }
 
-/// What a connection does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    /// It waits for the head of a request, or for the rest of it.
-    Idle,
-    /// It waits for the body of a request.
-    Reading,
-    /// It answers a request.
-    Running,
-}
-
 impl State {
     /// Returns since when the connection waits for the head of a request, if it does. The time in
     /// which its client reads the last answer does not count.
     fn idle_since(&self) -> Option<Instant> {
-        let is_idle = self.stage == Stage::Idle && self.unread == 0;
+        let is_idle = self.asked == 0 && self.waiting() == 0;
         is_idle.then(|| self.since.max(self.read_at))
     }
 
-    fn enter(&mut self, stage: Stage) {
-        (self.stage, self.since) = (stage, Instant::now());
+    /// Returns how many bytes wait for the client.
+    fn waiting(&self) -> u64 {
+        self.unread + self.held
     }
 }
 
@@ -143,9 +140,12 @@ impl Open {
         }
         let now = Instant::now();
         let state = Mutex::new(State {
-            stage: Stage::Idle,
+            asked: 0,
+            running: 0,
             since: now,
+            given_up: 0,
             unread: 0,
+            held: 0,
             longest: 0,
             read_at: now,
         });
@@ -160,13 +160,25 @@ impl Open {
         Some(Place { open, known })
     }
 
-    /// Ends connections that have waited too long for the head of a request.
+    /// Ends connections that have waited too long for the head of a request, and those of HTTP/2
+    /// whose clients have asked for nothing of their answers for too long.
     pub(super) fn end_idle(&self) {
         for known in self.known.lock().iter() {
-            let since = known.state.lock().idle_since();
-            if since.is_some_and(|since| since.elapsed() >= self.limits.header) {
+            let state = known.state.lock();
+            let since = state.idle_since();
+            let is_late = since.is_some_and(|since| since.elapsed() >= self.limits.header);
+            if is_late || (state.held > 0 && state.read_at.elapsed() >= self.limits.write) {
                 known.end.cancel();
             }
+        }
+    }
+
+    /// Counts bytes that wait in place of those that did before.
+    fn recount(&self, before: u64, bytes: u64) {
+        let all = self.unread.fetch_add(bytes, Ordering::Relaxed);
+        self.unread.fetch_sub(before, Ordering::Relaxed);
+        if all.saturating_add(bytes).saturating_sub(before) > self.limits.unread {
+            self.end_unread();
         }
     }
 
@@ -176,8 +188,8 @@ impl Open {
         let mut waiting = Vec::new();
         for known in open.iter().filter(|known| !known.end.is_cancelled()) {
             let state = known.state.lock();
-            if state.unread > 0 {
-                waiting.push((state.read_at, state.unread, &known.end));
+            if state.waiting() > 0 {
+                waiting.push((state.read_at, state.waiting(), &known.end));
             }
         }
         waiting.sort_by_key(|(read_at, ..)| *read_at);
@@ -200,7 +212,7 @@ fn end_one(open: &mut Vec<Arc<Known>>, address: Option<IpAddr>) -> bool {
         .filter(|(_, known)| address.is_none() || known.address == address);
     let idle = of_address.filter_map(|(index, known)| {
         let state = known.state.lock();
-        (state.stage != Stage::Running).then_some((state.since, index))
+        (state.running == 0).then_some((state.since, index))
     });
     let Some((_, index)) = idle.min() else {
         return false;
@@ -219,27 +231,6 @@ impl Place {
         &self.known.end
     }
 
-    /// Notes that the head of a request has come. The connection may still end in favour of another
-    /// one: the body may never come.
-    pub(super) fn read(&self) {
-        self.known.state.lock().enter(Stage::Reading);
-    }
-
-    /// Notes that all of a request has come.
-    pub(super) fn run(&self) {
-        self.known.state.lock().stage = Stage::Running;
-    }
-
-    /// Notes that an answer begins.
-    pub(super) fn answer(&self) {
-        self.known.state.lock().longest = 0;
-    }
-
-    /// Notes that a request was answered.
-    pub(super) fn answered(&self) {
-        self.known.state.lock().enter(Stage::Idle);
-    }
-
     /// Notes that this many bytes wait, of an answer that is held whole meanwhile. `has_read` is
     /// `true` if the client has just read some, or has only now been given any. Where too many
     /// bytes of all connections wait, those end whose clients have read nothing for longest.
@@ -252,10 +243,80 @@ impl Place {
         let bytes = if bytes == 0 { 0 } else { state.longest };
         let before = std::mem::replace(&mut state.unread, bytes);
         drop(state);
-        let all = self.open.unread.fetch_add(bytes, Ordering::Relaxed);
-        self.open.unread.fetch_sub(before, Ordering::Relaxed);
-        if all.saturating_add(bytes).saturating_sub(before) > self.open.limits.unread {
-            self.open.end_unread();
+        self.open.recount(before, bytes);
+    }
+}
+
+/// A request, from its head to the end of its answer.
+#[derive(Debug)]
+pub(super) struct Asked {
+    place: Arc<Place>,
+    has_come: AtomicBool,
+    is_answered: AtomicBool,
+}
+
+/// How many more requests of a connection than were answered its client may give up. Each costs a
+/// client of HTTP/2 a few bytes, and the gateway the start of a call.
+const MOST_GIVEN_UP: u32 = 200;
+
+impl Asked {
+    /// Notes that the head of a request has come. The connection may still end in favour of another
+    /// one: the body may never come.
+    pub(super) fn new(place: &Arc<Place>) -> Arc<Self> {
+        let mut state = place.known.state.lock();
+        state.asked += 1;
+        state.since = Instant::now();
+        drop(state);
+        Arc::new(Self {
+            place: place.clone(),
+            has_come: AtomicBool::new(false),
+            is_answered: AtomicBool::new(false),
+        })
+    }
+
+    /// Notes that all of it has come.
+    pub(super) fn come(&self) {
+        if !self.has_come.swap(true, Ordering::Relaxed) {
+            self.place.known.state.lock().running += 1;
+        }
+    }
+
+    /// Notes that its answer begins.
+    pub(super) fn answer(&self) {
+        self.is_answered.store(true, Ordering::Relaxed);
+        self.place.known.state.lock().longest = 0;
+    }
+
+    /// Notes that this many bytes of its answer wait for the client to ask for them, and how many
+    /// did before.
+    pub(super) fn hold(&self, before: u64, bytes: u64) {
+        if before == bytes {
+            return;
+        }
+        let Place { open, known } = &*self.place;
+        let mut state = known.state.lock();
+        if bytes < before || state.waiting() == 0 {
+            state.read_at = Instant::now();
+        }
+        state.held = state.held.saturating_add(bytes).saturating_sub(before);
+        drop(state);
+        open.recount(before, bytes);
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        let known = &self.place.known;
+        let mut state = known.state.lock();
+        state.asked -= 1;
+        state.running -= usize::from(*self.has_come.get_mut());
+        state.since = Instant::now();
+        state.given_up = match *self.is_answered.get_mut() {
+            true => state.given_up.saturating_sub(1),
+            false => state.given_up.saturating_add(1),
+        };
+        if state.given_up > MOST_GIVEN_UP {
+            known.end.cancel();
         }
     }
 }
@@ -282,8 +343,15 @@ mod tests {
         })
     }
 
-    fn admit(open: &Arc<Open>, address: Option<IpAddr>) -> Option<Place> {
-        open.admit(address, CancellationToken::new())
+    fn admit(open: &Arc<Open>, address: Option<IpAddr>) -> Option<Arc<Place>> {
+        open.admit(address, CancellationToken::new()).map(Arc::new)
+    }
+
+    /// A request that has come whole.
+    fn run(place: &Arc<Place>) -> Arc<Asked> {
+        let asked = Asked::new(place);
+        asked.come();
+        asked
     }
 
     fn address(last: u8) -> Option<IpAddr> {
@@ -295,7 +363,7 @@ mod tests {
         let open = open(3, 3);
         let second = Duration::from_secs(1);
         let first = admit(&open, address(1)).unwrap();
-        first.run();
+        let running = run(&first);
         tokio::time::advance(second).await;
         let other = admit(&open, address(2)).unwrap();
         tokio::time::advance(second).await;
@@ -304,7 +372,7 @@ mod tests {
         assert!(other.end().is_cancelled());
         assert!(!first.end().is_cancelled() && !last.end().is_cancelled());
         tokio::time::advance(second).await;
-        first.answered();
+        drop(running);
         let _newer = admit(&open, address(3)).unwrap();
         assert!(last.end().is_cancelled() && !first.end().is_cancelled());
     }
@@ -313,8 +381,8 @@ mod tests {
     async fn a_connection_ends_that_waits_too_long_for_a_head() {
         let open = open(8, 8);
         let places = [(); 3].map(|()| admit(&open, None).unwrap());
-        places[1].read();
-        places[2].run();
+        let _reading = Asked::new(&places[1]);
+        let running = run(&places[2]);
         let ended = || {
             open.end_idle();
             [0, 1, 2].map(|index| places[index].end().is_cancelled())
@@ -322,7 +390,7 @@ mod tests {
         let limit = open.limits.header;
         tokio::time::advance(limit - Duration::from_secs(1)).await;
         assert_eq!(ended(), [false; 3]);
-        places[2].answered();
+        drop(running);
         tokio::time::advance(Duration::from_secs(1)).await;
         assert_eq!(ended(), [true, false, false]);
         // its client is still reading the answer
@@ -340,15 +408,14 @@ mod tests {
     fn an_address_has_its_own_limit_and_places_are_free_again() {
         let open = open(8, 2);
         let places = [1, 1, 2].map(|last| admit(&open, address(last)).unwrap());
-        places[0].run();
-        places[1].read();
+        let asked = (run(&places[0]), Asked::new(&places[1]));
         let other = admit(&open, address(1)).unwrap();
         assert!(places[1].end().is_cancelled(), "its body has not come");
         assert!(!places[0].end().is_cancelled());
         let more = [(); 5].map(|()| admit(&open, None).unwrap());
         assert!(admit(&open, None).is_some(), "in place of the idle one");
         assert!(places[2].end().is_cancelled());
-        drop((places, more, other));
+        drop((asked, places, more, other));
         assert!(open.known.lock().is_empty());
     }
 
@@ -377,11 +444,25 @@ mod tests {
         third.wait(0, true);
         third.wait(1, true);
         assert_eq!(open.unread.load(Ordering::Relaxed), 100);
-        third.answer();
+        Asked::new(third).answer();
         third.wait(1, true);
         assert_eq!(open.unread.load(Ordering::Relaxed), 51);
         drop(places);
         assert_eq!(open.unread.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn who_gives_up_more_requests_than_are_answered_is_ended() {
+        let place = admit(&open(1, 1), None).unwrap();
+        for _ in 0..2 * MOST_GIVEN_UP {
+            Asked::new(&place);
+            Asked::new(&place).answer();
+        }
+        assert!(!place.end().is_cancelled());
+        for _ in 0..=MOST_GIVEN_UP {
+            Asked::new(&place);
+        }
+        assert!(place.end().is_cancelled());
     }
 
     #[test]
@@ -394,7 +475,7 @@ mod tests {
         });
         let mapped = Ipv4Addr::LOCALHOST.to_ipv6_mapped().into();
         let places = [proxy, mapped, proxy].map(|address| admit(&open, Some(address)).unwrap());
-        places.iter().for_each(Place::run);
+        let _running = places.each_ref().map(run);
         assert!(places.iter().all(|place| !place.end().is_cancelled()));
     }
 }

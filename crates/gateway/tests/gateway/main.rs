@@ -30,4 +30,5 @@ mod scripted;
 mod servers;
 mod startup;
 mod support;
+mod tls;
 mod traces;

@@ -111,12 +111,22 @@ pub(crate) async fn signal(name: &str, pid: u32) {
 }
 
 pub(crate) fn http() -> reqwest::Client {
+    let roots = trusting(rustls::RootCertStore::empty());
+    http_over(roots.with_no_client_auth())
+}
+
+/// The settings of a TLS client that trusts these authorities.
+pub(crate) fn trusting(
+    roots: rustls::RootCertStore,
+) -> rustls::ConfigBuilder<rustls::ClientConfig, rustls::client::WantsClientCert> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let tls = rustls::ClientConfig::builder_with_provider(provider)
+    rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
-        .with_root_certificates(rustls::RootCertStore::empty())
-        .with_no_client_auth();
+        .with_root_certificates(roots)
+}
+
+pub(crate) fn http_over(tls: rustls::ClientConfig) -> reqwest::Client {
     reqwest::Client::builder()
         .no_proxy()
         .tls_backend_preconfigured(tls)
@@ -201,12 +211,25 @@ impl Gateway {
         state: Option<Arc<TempDir>>,
     ) -> Self {
         let gateway = Self::starting(command, config, state).await;
+        gateway.has_started().await;
+        gateway
+    }
+
+    /// Serves a config whose listener this client trusts.
+    pub(crate) async fn trusted(config: &str, http: reqwest::Client) -> Self {
+        let (command, file) = serve(config);
+        let gateway = Self::starting(command, Some(file), None).await;
+        let gateway = Self { http, ..gateway };
+        gateway.has_started().await;
+        gateway
+    }
+
+    async fn has_started(&self) {
         until("the start", || async {
-            let (_, body) = gateway.get_url(&gateway.public("/readyz")).await;
+            let (_, body) = self.get_url(&self.public("/readyz")).await;
             (!body.contains("servers are starting")).then_some(())
         })
         .await;
-        gateway
     }
 
     /// Waits for the address only: servers may not have started.

@@ -154,6 +154,7 @@ impl Faults<'_, '_> {
     fn settings(&mut self, config: &mut Config) {
         let (http, cache) = (&config.http, &config.cache);
         let (telemetry, limits) = (&config.telemetry, &config.limits);
+        let tls = &http.tls;
         let on_tcp = match config.admin.listen {
             Some(AdminAddress::Tcp(address)) => Some(address),
             _ => None,
@@ -200,6 +201,12 @@ impl Faults<'_, '_> {
             (seconds.contains(&http.connections.header), "http.header_timeout", SECONDS),
             (seconds.contains(&http.connections.write), "http.write_timeout", SECONDS),
             (seconds.contains(&http.body_timeout), "http.body_timeout", SECONDS),
+            (tls.tls_key.is_none() || tls.tls_cert.is_some(), "http.tls_key",
+             "expected only together with `http.tls_cert`"),
+            (tls.tls_cert.is_none() || tls.tls_key.is_some(), "http.tls_cert",
+             "expected only together with `http.tls_key`"),
+            (tls.client_ca.is_none() || tls.tls_cert.is_some(), "http.client_ca",
+             "expected only together with `http.tls_cert` and `http.tls_key`"),
             (cache.layer.max_item_bytes <= cache.layer.max_bytes, "cache.max_item_bytes",
              "expected at most `cache.max_bytes`"),
             (is_year(Some(cache.layer.stale_while_revalidate)), "cache.stale_while_revalidate", A_YEAR),
