@@ -7,6 +7,7 @@
 
 mod admin;
 mod audit;
+mod authorize;
 mod cache;
 mod cli;
 mod clients;

@@ -39,7 +39,7 @@ fn defaults() -> Value {
 }
 
 #[test]
-fn the_file_has_at_most_130_keys() {
+fn the_file_has_at_most_132_keys() {
     fn keys(value: &Value) -> usize {
         match value {
             Value::Object(table) if !table.is_empty() => table.values().map(keys).sum(),
@@ -48,7 +48,7 @@ fn the_file_has_at_most_130_keys() {
     }
     // of a tool beside its hints: rules, reads, writes, verify_with, max_concurrent, ttl, cache
     let found = keys(&defaults()) + 7;
-    assert!(found <= 130, "{found}");
+    assert!(found <= 132, "{found}");
 }
 
 /// Adds the file's tables, each under the name it has in a file, with the keys that it has beside
