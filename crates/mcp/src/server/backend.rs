@@ -22,8 +22,8 @@ pub trait Backend: Send + Sync + 'static {
     /// that. The answer is written once for each listing.
     fn tools(&self, caller: &Arc<Caller>) -> Arc<ToolListing>;
 
-    /// Returns the `_meta` object that the list has for this caller's request with this raw `_meta`. Default:
-    /// none.
+    /// Returns the `_meta` object that the list has for this caller's request with this raw
+    /// `_meta`. Default: none.
     fn list_meta(&self, caller: &Arc<Caller>, asked: &Bytes) -> Option<Map<String, Value>> {
         let _ = (caller, asked);
         None
