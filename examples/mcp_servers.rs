@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use callward::core::{BoxFuture, BoxStream};
-use callward::{Caching, CallRecord, Server, Stack, ToolError, ToolOutput, ToolSpec, Tools};
+use callward::{
+    Caching, CallRecord, Caller, Server, Stack, ToolError, ToolOutput, ToolSpec, Tools,
+};
 use callward_mcp::client::{CommandSpec, HttpSpec, Target, Upstream, UpstreamOptions};
 use callward_mcp::server::{
     self, Anonymous, Backend, CallRequest, HttpOptions, Introduction, ToolListing,
@@ -27,7 +29,7 @@ impl Backend for Served {
         Introduction::new("example", "1.0.0")
     }
 
-    fn tools(&self) -> Arc<ToolListing> {
+    fn tools(&self, _: &Arc<Caller>) -> Arc<ToolListing> {
         let catalogue = self.0.catalogue();
         let tools = catalogue.entries().iter();
         let tools = tools.map(|entry| entry.listed().clone()).collect();

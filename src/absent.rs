@@ -6,6 +6,12 @@ pub(crate) mod audit {
     pub(crate) type AuditLayer = tower::layer::util::Identity;
 }
 
+#[cfg(not(feature = "auth"))]
+pub(crate) mod auth {
+    pub(crate) type Authorize<S> = S;
+    pub(crate) type AuthorizeLayer = tower::layer::util::Identity;
+}
+
 #[cfg(not(feature = "telemetry"))]
 pub(crate) mod telemetry {
     use callward_core::{ServerId, Watch};

@@ -8,11 +8,13 @@
 //! ([`Tools`]) and MCP servers stand side by side; both are [`ToolServer`]s.
 #![doc = include_str!("details.md")]
 
-#[cfg(not(all(feature = "audit", feature = "telemetry")))]
+#[cfg(not(all(feature = "audit", feature = "auth", feature = "telemetry")))]
 mod absent;
 mod admit;
 #[cfg(feature = "audit")]
 mod audit_log;
+#[cfg(feature = "auth")]
+mod authorized;
 mod builder;
 mod change;
 mod explain;
@@ -55,6 +57,8 @@ pub use tower_error::tool_error;
 
 #[cfg(feature = "audit")]
 pub use callward_audit as audit;
+#[cfg(feature = "auth")]
+pub use callward_auth as auth;
 pub use callward_breaker as breaker;
 pub use callward_cache as cache;
 pub use callward_core as core;

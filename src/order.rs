@@ -2,6 +2,8 @@
 
 #[cfg(feature = "audit")]
 pub(crate) use callward_audit::{Audit, AuditLayer};
+#[cfg(feature = "auth")]
+pub(crate) use callward_auth::{Authorize, AuthorizeLayer};
 use callward_breaker::{Breaker, BreakerLayer};
 use callward_cache::{Cache, CacheLayer};
 use callward_core::ToolCall;
@@ -21,6 +23,8 @@ use tower::{Service, ServiceBuilder};
 
 #[cfg(not(feature = "audit"))]
 pub(crate) use crate::absent::audit::{Audit, AuditLayer};
+#[cfg(not(feature = "auth"))]
+pub(crate) use crate::absent::auth::{Authorize, AuthorizeLayer};
 #[cfg(not(feature = "telemetry"))]
 pub(crate) use crate::absent::telemetry::{
     AttemptSpan, AttemptSpanLayer, CallSpan, CallSpanLayer, DiscoverySpan,
@@ -43,16 +47,18 @@ pub(crate) type Guarded = Breaker<Breaker<RateLimit<ConcurrencyLimit<AttemptTime
 /// 1. **call span**: sees the caller's latency and the final verdict;
 /// 2. **audit**: cached and refused calls leave a record too; waiting for the log is part of the
 ///    caller's latency;
-/// 3. **cache**: a hit costs neither budget nor server; sees writes pass, so it can invalidate;
-/// 4. **loop guard**: a cached answer is not a failure; it counts calls that failed after all
+/// 3. **authorization**: outside the cache, so that no answer of one caller is given to another
+///    that may not call the tool;
+/// 4. **cache**: a hit costs neither budget nor server; sees writes pass, so it can invalidate;
+/// 5. **loop guard**: a cached answer is not a failure; it counts calls that failed after all
 ///    attempts;
-/// 5. **retry**: outside routing, so that a retry may go to another server; one deadline for all
+/// 6. **retry**: outside routing, so that a retry may go to another server; one deadline for all
 ///    attempts;
-/// 6. **hedge**: at most one second attempt beside each, from the retry budget;
-/// 7. **rate limit** of tools and principals: each attempt counts;
-/// 8. **attempt span**: one per try;
-/// 9. **router**: always ready; picks among candidates; awaits their readiness inside the call.
-pub(crate) type Layers = CallSpan<Audit<Cache<Inside>>>;
+/// 7. **hedge**: at most one second attempt beside each, from the retry budget;
+/// 8. **rate limit** of tools and principals: each attempt counts;
+/// 9. **attempt span**: one per try;
+/// 10. **router**: always ready; picks among candidates; awaits their readiness inside the call.
+pub(crate) type Layers = CallSpan<Audit<Authorize<Cache<Inside>>>>;
 
 /// The layers inside the cache.
 type Inside = LoopGuard<Retry<Hedge<RateLimit<AttemptSpan<Router<Guarded>>>>>>;
@@ -60,7 +66,7 @@ type Inside = LoopGuard<Retry<Hedge<RateLimit<AttemptSpan<Router<Guarded>>>>>>;
 /// The future of all layers.
 pub(crate) type Answer = <Layers as Service<ToolCall>>::Future;
 
-/// Calls a clone of the layers, which are shared. The outermost three are always ready.
+/// Calls a clone of the layers, which are shared. The outermost four are always ready.
 pub(crate) fn call(layers: &Layers, call: ToolCall) -> Answer {
     layers.clone().call(call)
 }
@@ -73,6 +79,7 @@ pub(crate) fn call(layers: &Layers, call: ToolCall) -> Answer {
 pub(crate) fn assemble(
     call_span: CallSpanLayer,
     audit: AuditLayer,
+    authorize: AuthorizeLayer,
     cache: CacheLayer,
     loop_guard: LoopGuardLayer,
     retry: RetryLayer,
@@ -83,6 +90,7 @@ pub(crate) fn assemble(
     ServiceBuilder::new()
         .layer(call_span)
         .layer(audit)
+        .layer(authorize)
         .layer(cache)
         .layer(loop_guard)
         .layer(retry)

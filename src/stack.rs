@@ -39,6 +39,8 @@ pub(crate) struct Inner {
     pub(crate) layers: Layers,
     #[cfg(feature = "audit")]
     pub(crate) audit: order::AuditLayer,
+    #[cfg(feature = "auth")]
+    pub(crate) authorize: order::AuthorizeLayer,
     pub(crate) shared: Arc<Shared>,
     /// The handle of the one in the layers.
     pub(crate) router: Router<Guarded>,
@@ -98,8 +100,17 @@ impl Stack {
     pub fn prepare(&self, tool: &str, arguments: impl Into<Bytes>) -> Result<ToolCall, ToolError> {
         let catalogue = self.0.shared.registry.peek();
         let entry = catalogue.find(tool);
-        let entry = entry.ok_or_else(|| self.unknown(tool, &catalogue))?;
-        let call = ToolCall::new(entry.tool().clone(), arguments);
+        let entry = entry.ok_or_else(|| self.not_found(tool, &catalogue))?;
+        #[cfg_attr(
+            not(feature = "auth"),
+            expect(unused_mut, reason = "the rules change it")
+        )]
+        let mut call = ToolCall::new(entry.tool().clone(), arguments);
+        #[cfg(feature = "auth")]
+        if self.policy().is_some() {
+            // a refusal must look like that of the same name without a tool
+            call.context_mut().asked_as = Some(tool.into());
+        }
         // a limit beyond the range of the clock does not apply
         let limit = self.0.settings.call_deadline;
         let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
@@ -107,6 +118,15 @@ impl Stack {
             Some(deadline) => call.with_deadline(deadline.into_std()),
             None => call,
         })
+    }
+
+    /// Returns the error for a caller that may not know of all tools, if there are rules.
+    fn not_found(&self, tool: &str, catalogue: &Catalogue) -> ToolError {
+        #[cfg(feature = "auth")]
+        if self.policy().is_some() {
+            return callward_auth::unknown_tool(tool);
+        }
+        self.unknown(tool, catalogue)
     }
 
     /// Returns the error for a tool that is not in the catalogue.
@@ -129,13 +149,7 @@ impl Stack {
             (true, known) => format!("{known} tools are known"),
             _ => format!("did you mean {}?", similar.join(" or ")),
         };
-        // what a client sent may be long
-        let (end, more) = match tool.char_indices().nth(LONGEST_SHOWN) {
-            Some((end, _)) => (end, "…"),
-            None => (tool.len(), ""),
-        };
-        let text = format!("no tool {:?}{more}: {hint}{down}", &tool[..end]);
-        ToolError::new(ErrorKind::UnknownTool, Delivery::NotSent, text)
+        ToolError::unknown_tool(tool, format_args!("{hint}{down}"))
     }
 
     /// Sends a call through the layers. The cache is asked at once, and nothing else happens before
@@ -374,6 +388,3 @@ impl fmt::Debug for Stack {
             .finish_non_exhaustive()
     }
 }
-
-/// The most characters of an unknown name that an error shows.
-const LONGEST_SHOWN: usize = 200;

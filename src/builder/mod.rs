@@ -19,7 +19,7 @@ use callward_router::{RouterConfig, Strategy, StrategyName};
 
 pub use self::error::BuildError;
 use crate::limits::LimitsConfig;
-use crate::order::{AuditLayer, CallSpanLayer};
+use crate::order::{AuditLayer, AuthorizeLayer, CallSpanLayer};
 use crate::ping::PingConfig;
 use crate::scan;
 use crate::server::Server;
@@ -34,6 +34,7 @@ pub struct StackBuilder {
     strategy: Option<Arc<dyn Strategy>>,
     pub(crate) call_span: CallSpanLayer,
     pub(crate) audit: AuditLayer,
+    pub(crate) authorize: AuthorizeLayer,
     kept_names: Vec<KeptName>,
 }
 

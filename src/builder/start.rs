@@ -88,9 +88,14 @@ impl StackBuilder {
         if let Some(strategy) = self.strategy {
             router = router.with_custom_strategy(strategy);
         }
+        #[cfg(all(feature = "auth", feature = "audit"))]
+        let authorize = crate::authorized::noting(self.authorize, &self.audit);
+        #[cfg(not(all(feature = "auth", feature = "audit")))]
+        let authorize = self.authorize;
         let layers = order::assemble(
             self.call_span,
             self.audit.clone(),
+            authorize.clone(),
             cache,
             loop_guard,
             retry,
@@ -102,6 +107,8 @@ impl StackBuilder {
             layers,
             #[cfg(feature = "audit")]
             audit: self.audit,
+            #[cfg(feature = "auth")]
+            authorize,
             router,
             shared,
             roster: ArcSwap::default(),

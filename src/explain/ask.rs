@@ -88,6 +88,10 @@ impl Stack {
             tool: tool.clone(),
             client_name: entry.client_name().to_owned(),
             candidates,
+            #[cfg(feature = "auth")]
+            authorization: call.as_ref().and_then(|call| self.ruled(call)),
+            #[cfg(not(feature = "auth"))]
+            authorization: None,
             route: is_known.then(|| self.0.router.explain(&probe)),
             preview: call.as_ref().map(|call| self.cache().preview(call)),
             evidence: self.cache().evidence(set, name),

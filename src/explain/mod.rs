@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use callward_cache::{CachePreview, EvidenceStatus, ToolScopes};
 use callward_core::refine::Applied;
+use callward_core::trail::Decision;
 use callward_core::{
     CacheRule, CallPlan, Resolved, RouteDecision, ServerId, Tool, ToolCall, Trail, Weight,
 };
@@ -36,6 +37,8 @@ pub struct Explanation {
     /// against others, and who would be asked next. Nothing was sent to find out. `None` of a tool
     /// as a whole whose plan depends on the arguments.
     pub route: Option<RouteDecision>,
+    /// What the rules say, if there are any.
+    pub(crate) authorization: Option<Decision>,
     preview: Option<CachePreview>,
     evidence: Option<EvidenceStatus>,
     /// The operator's scopes of the tool.

@@ -13,8 +13,11 @@ use crate::learned::{LearnedLifetime, seconds};
 /// Returns what each layer would decide, in the order of the stack.
 pub(super) fn trail(of: &Explanation) -> Trail {
     let mut trail = Trail::expected(&of.tool, of.applied());
-    let decisions = cache(of)
+    let decisions = of
+        .authorization
+        .clone()
         .into_iter()
+        .chain(cache(of))
         .chain(loop_guard(of))
         .chain([retry(of)])
         .chain(hedge(of))

@@ -8,8 +8,8 @@ use crate::sources::{root, sources};
 use crate::{DELIVERIES, words};
 
 /// What makes failures of calls on their way through the runtime, besides the facade.
-const CRATES: &str = "audit breaker cache core gateway limit loopguard mcp registry retry router \
-    telemetry";
+const CRATES: &str = "audit auth breaker cache core gateway limit loopguard mcp registry retry \
+    router telemetry";
 
 /// Files there that are left out: servers to try the runtime on, and a client without it.
 const OUTSIDE: &[&str] = &[

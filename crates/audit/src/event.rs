@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use callward_core::{
-    AuditLevel, Caller, ConfirmRule, Delivery, ErrorKind, HedgeStatus, Inbound, ToolCall, ToolError,
+    AuditLevel, Authorization, Caller, ConfirmRule, CredentialKind, Delivery, ErrorKind,
+    HedgeStatus, Inbound, ToolCall, ToolError,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -78,6 +79,10 @@ impl Recorder {
         if rule.level == AuditLevel::Full {
             self.full(called, &mut out);
         } else if let Some(error) = called.error() {
+            if let Some(by) = &error.authorization {
+                self.caller(called.call.caller(), &mut out);
+                out.put_rule(by);
+            }
             out.put("error", brief(error));
         }
         out.0
@@ -98,6 +103,10 @@ impl Recorder {
         match by {
             Some(by) => out.put("decision", json!({"verdict": "refused", "by": by})),
             None => out.put("decision", json!({"verdict": "allowed"})),
+        }
+        let ruled = error.and_then(|error| error.authorization.as_ref());
+        if let Some(by) = ruled.or(facts.authorization.as_ref()) {
+            out.put_rule(by);
         }
         let skips = plan.confirm == ConfirmRule::Skip;
         out.put("confirm", if skips { "skip" } else { "ask" });
@@ -133,6 +142,9 @@ impl Recorder {
         }
         let by = refuser(error);
         out.put("decision", json!({"verdict": "refused", "by": by}));
+        if let Some(by) = &error.authorization {
+            out.put_rule(by);
+        }
         self.error(error, &mut out);
         out.0
     }
@@ -163,6 +175,14 @@ impl Recorder {
 
     fn caller(&self, caller: &Caller, out: &mut Members) {
         out.put("principal", cut(caller.principal.as_str()));
+        let credential = &caller.credential;
+        if credential.kind != CredentialKind::None {
+            let mut shown = json!({"kind": credential.kind});
+            if let Some(name) = &credential.name {
+                shown["name"] = cut(name).into();
+            }
+            out.put("credential", shown);
+        }
         if let Some(session) = &caller.session {
             // it may be a secret: only its hash is recorded
             let mut hash = self.seal.hash(session.as_str().as_bytes());
@@ -192,6 +212,12 @@ impl Members {
             let _ = write!(self.0, ",\"{name}\":{value}");
         }
     }
+
+    /// Adds the rule that allowed or refused the call, and which rules there were.
+    fn put_rule(&mut self, by: &Authorization) {
+        self.put("rule", cut(&by.rule));
+        self.put("policy", by.policy.as_deref());
+    }
 }
 
 /// Returns what is known of the client: its own statement of name and version, and its address.
@@ -213,6 +239,7 @@ fn refuser(error: &ToolError) -> Option<&'static str> {
         return None;
     }
     match error.kind {
+        _ if error.authorization.is_some() => Some("authorization"),
         ErrorKind::BreakerOpen => Some("breaker"),
         ErrorKind::InvalidCall => Some("check"),
         ErrorKind::NoEligibleServer => Some("router"),

@@ -6,13 +6,19 @@
 mod authenticator;
 #[cfg(feature = "keys")]
 pub mod keys;
+mod layer;
 #[cfg(feature = "tokens")]
 mod metadata;
 mod refusal;
+pub mod rules;
+mod service;
 #[cfg(feature = "tokens")]
 pub mod tokens;
 
 pub use authenticator::{Authenticated, Authenticator, MAX_CREDENTIAL, VerifyToken};
+pub use layer::AuthorizeLayer;
 #[cfg(feature = "tokens")]
 pub use metadata::{Challenge, ResourceMetadata, well_known_path};
 pub use refusal::{Reason, Refusal};
+pub use rules::Policy;
+pub use service::{Authorize, AuthorizeFuture, unknown_tool};

@@ -90,6 +90,8 @@ pub struct CallContext {
     pub baggage: Option<Baggage>,
     /// What each attempt may cost at most, if the caller set a budget.
     pub cost_budget: Option<f64>,
+    /// The name that the caller used for the tool, where a refusal must not tell that it exists.
+    pub asked_as: Option<Arc<str>>,
 }
 
 impl Deref for ToolCall {

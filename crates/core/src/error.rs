@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::Deserialize;
 
-use crate::{BoxFuture, ServerId, Trail};
+use crate::{Authorization, BoxFuture, ServerId, Trail};
 
 mod history;
 mod kind;
@@ -97,6 +97,10 @@ pub struct ErrorDetails {
     /// unknown](ErrorKind::OutcomeUnknown), and of one that was repeated, which is safe, and failed
     /// all the same.
     pub outcome: Option<Arc<OutcomeUnknown>>,
+    /// The scopes that the call needs, of one that was refused for lack of them.
+    pub scopes: &'static [&'static str],
+    /// The rule that refused the call. Clients do not see it.
+    pub authorization: Option<Arc<Authorization>>,
     /// Everything that was decided about the call, for a client that asked.
     pub trail: Option<Arc<Trail>>,
 }
@@ -142,9 +146,27 @@ impl ToolError {
             attempts: 0,
             history: Arc::default(),
             outcome: None,
+            scopes: &[],
+            authorization: None,
             trail: None,
             source: None,
         }))
+    }
+
+    /// Creates the error for a name that no tool has. It shows 200 characters of the name at most,
+    /// as a client may send any, and ends with the hint.
+    #[expect(
+        clippy::use_self,
+        reason = "a test reads how far calls get off such places"
+    )]
+    pub fn unknown_tool(name: &str, hint: impl fmt::Display) -> Self {
+        let (end, more) = match name.char_indices().nth(200) {
+            Some((end, _)) => (end, "…"),
+            None => (name.len(), ""),
+        };
+        let name = name.get(..end).unwrap_or_default();
+        let text = format!("no tool {name:?}{more}: {hint}");
+        ToolError::new(ErrorKind::UnknownTool, Delivery::NotSent, text)
     }
 
     /// Adds the server that failed.

@@ -94,14 +94,14 @@ pub use propagate::{
     Baggage, BaggageFilter, ClientInfo, Inbound, Outbound, RequestName, SendWatch, TraceContext,
     Transport, Watch,
 };
-pub use refine::{Applied, ArgumentRule, Condition, Refinements, When};
+pub use refine::{Applied, ArgumentRule, ArgumentsRead, Condition, Refinements, When};
 pub use resolve::{Field, Hints, Resolved, Source, Trust};
 pub use route::{RouteCandidate, RouteDecision};
 pub use server::{BoxFuture, BoxStream, ProgressSink, ServerEvent, ToolServer, ToolService};
 pub use similar::similar;
 pub use tool::{InvalidDefinition, Tool, ToolDefinition};
 pub use trail::{
-    AttemptRecord, CacheStatus, CallFacts, CallRecord, HedgeStatus, Stage, TRAIL_META, Trail,
-    Verdict,
+    AttemptRecord, Authorization, CacheStatus, CallFacts, CallRecord, HedgeStatus, Stage,
+    TRAIL_META, Trail, Verdict,
 };
 pub use weight::Weight;

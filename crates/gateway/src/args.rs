@@ -280,6 +280,7 @@ the rules over its arguments. Nothing is sent.
 Examples:
   callward explain orders__delete_order
   callward explain orders__get_order '{\"order_id\": 1}'
+  callward explain orders__delete_order --as ada --role admin
   callward explain delete_order -- callward sample")]
 pub(crate) struct Explain {
     /// The tool: as clients see it, or SET.TOOL
@@ -287,6 +288,15 @@ pub(crate) struct Explain {
     /// The arguments of the call to explain, as a JSON object
     #[arg(value_name = "JSON")]
     pub(crate) arguments: Option<String>,
+    /// Explain what the rules of `[[authorize]]` decide for this principal; default: anonymous
+    #[arg(long = "as", value_name = "PRINCIPAL")]
+    pub(crate) principal: Option<String>,
+    /// A role of the principal
+    #[arg(long = "role", value_name = "ROLE", requires = "principal")]
+    pub(crate) roles: Vec<String>,
+    /// A scope that its credential is limited to; without any it is not limited
+    #[arg(long = "scope", value_name = "SCOPE", requires = "principal")]
+    pub(crate) scopes: Vec<String>,
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,

@@ -4,13 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward::auth::Policy;
 use callward::cache::ToolScopes;
 use callward::core::PeerObserver;
 use callward::limit::{ConcurrencyLimitLayer, TOOL_TIMEOUT_VAR, parse_tool_timeout};
 use callward::{Annotations, LimitsConfig, Server, Stack, StackBuilder, Startup};
 use callward_mcp::client::{CommandSpec, HttpSpec, Target, Upstream, UpstreamOptions};
 
-use crate::config::{self, Config, Rule, ServerConfig, caching};
+use crate::config::{self, Config, ServerConfig, ToolRule, caching};
 use crate::error::AppError;
 use crate::metrics::Telemetry;
 use crate::{audit, telemetry};
@@ -71,6 +72,10 @@ pub(crate) fn stack_over(
     let lexicon = config.lexicon.clone();
     let stack = with(Stack::builder(), lexicon, StackBuilder::lexicon);
     let stack = with(stack, audit, StackBuilder::audit)
+        .authorize(Policy::new(
+            config.authorize.clone(),
+            config.authorize_default,
+        ))
         .profile(config.profile.clone())
         .freshness(config.cache.freshness)
         .rules(config.rules)
@@ -215,7 +220,7 @@ fn server_of(config: &ServerConfig, upstream: Upstream) -> Server {
         if said.hints != Annotations::default() {
             server = server.override_tool(tool.clone(), said.hints.clone());
         }
-        for Rule(rule) in said.rules.iter().flatten() {
+        for ToolRule(rule) in said.rules.iter().flatten() {
             server = server.refine_tool(tool.clone(), rule.clone());
         }
         let mut scopes = ToolScopes::default();

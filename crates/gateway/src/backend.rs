@@ -3,19 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use bytes::Bytes;
 use callward::core::readable::{self, Unreadable};
 use callward::core::{
     BoxFuture, BoxStream, Inbound, PeerObserver, PeerOutcome, PeerRequest, PeerSide,
 };
-use callward::registry::{Catalogue, Entry};
+use callward::registry::Entry;
 use callward::{Caller, Delivery, ErrorKind, ToolCall, ToolError, ToolOutput, ToolServer};
 use callward_mcp::server::{Asked, Backend, CallRequest, Introduction, ToolListing};
 use futures_util::StreamExt as _;
 use serde_json::{Map, Value};
 
 use crate::assemble::with;
+use crate::listings::Listings;
 use crate::runtime::Runtime;
 use crate::{instructions, report, view};
 
@@ -25,13 +25,13 @@ const PLANS: &str = "io.callward/plans";
 /// Serves a stack.
 pub(crate) struct StackBackend {
     runtime: Arc<Runtime>,
-    listing: ArcSwap<ToolListing>,
+    listings: Listings,
 }
 
 impl StackBackend {
     pub(crate) fn new(runtime: Arc<Runtime>) -> Arc<Self> {
-        let listing = ArcSwap::from_pointee(list(&runtime.stack.catalogue()));
-        Arc::new(Self { runtime, listing })
+        let listings = Listings::default();
+        Arc::new(Self { runtime, listings })
     }
 
     /// Reports a refused request. The name is left out: a name that no tool has is in no metric.
@@ -106,18 +106,11 @@ impl Backend for StackBackend {
         info
     }
 
-    fn tools(&self) -> Arc<ToolListing> {
-        let catalogue = self.runtime.stack.catalogue();
-        let listing = self.listing.load_full();
-        if listing.generation == catalogue.generation() {
-            return listing;
-        }
-        let listing = Arc::new(list(&catalogue));
-        self.listing.store(listing.clone());
-        listing
+    fn tools(&self, caller: &Arc<Caller>) -> Arc<ToolListing> {
+        self.listings.of(&self.runtime.stack, caller)
     }
 
-    fn list_meta(&self, asked: &Bytes) -> Option<Map<String, Value>> {
+    fn list_meta(&self, caller: &Arc<Caller>, asked: &Bytes) -> Option<Map<String, Value>> {
         if !report::is_asked(asked, PLANS) {
             return None;
         }
@@ -127,7 +120,15 @@ impl Backend for StackBackend {
             let plan = view::plan(tool, tool.plan(), &tool.resolved);
             (entry.client_name().to_owned(), plan)
         };
-        let plans: Map<_, _> = catalogue.entries().iter().map(plan).collect();
+        let policy = self.runtime.stack.policy();
+        let listed =
+            |entry: &&Arc<Entry>| policy.is_none_or(|policy| policy.lists(caller, entry.tool()));
+        let plans: Map<_, _> = catalogue
+            .entries()
+            .iter()
+            .filter(listed)
+            .map(plan)
+            .collect();
         Some(Map::from_iter([(PLANS.to_owned(), plans.into())]))
     }
 
@@ -200,14 +201,4 @@ impl Backend for StackBackend {
     fn changes(&self) -> BoxStream<'static, ()> {
         self.runtime.stack.changes()
     }
-}
-
-/// Lists the tools with the servers' own bytes.
-fn list(catalogue: &Catalogue) -> ToolListing {
-    let tools = catalogue
-        .entries()
-        .iter()
-        .map(|entry| entry.listed().clone())
-        .collect();
-    ToolListing::new(catalogue.generation(), tools)
 }

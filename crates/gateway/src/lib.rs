@@ -18,6 +18,7 @@ mod http;
 mod instructions;
 mod kept_names;
 mod listed;
+mod listings;
 mod log;
 mod metrics;
 mod output;

@@ -14,6 +14,8 @@ words! {
         ConnectionLost = "connection_lost",
         /// The call's own deadline passed.
         DeadlineExceeded = "deadline_exceeded",
+        /// The caller's credential is limited to scopes, and lacks one that the call needs.
+        InsufficientScope = "insufficient_scope",
         /// A fault of this runtime.
         Internal = "internal",
         /// The server refused the call as malformed: the caller's fault.
@@ -37,7 +39,7 @@ words! {
         Timeout = "timeout",
         /// The server's answer is longer than the limit for one message. The call has run.
         TooLarge = "too_large",
-        /// The server wants other credentials.
+        /// The server wants other credentials, or a rule wants a person to approve the call.
         Unauthorized = "unauthorized",
         /// No server offers a tool of this name.
         UnknownTool = "unknown_tool",

@@ -85,10 +85,7 @@ pub struct RefinedRule {
 
 impl RefinedRule {
     fn holds(&self, arguments: &Members<'_>) -> Answer {
-        let conditions = self.rule.when().conditions().iter();
-        conditions
-            .map(|(path, condition)| condition.holds(arguments.find(path)))
-            .fold(Answer::Yes, Answer::and)
+        self.rule.when().answer(arguments)
     }
 }
 

@@ -26,8 +26,9 @@ mod path;
 mod read;
 mod rule;
 mod strictest;
+mod written;
 
 pub use bound::{Applied, Doubt, RefinedRule, Refinements, Unmet};
 pub use condition::Condition;
 pub use path::ArgumentPath;
-pub use rule::{ArgumentRule, When};
+pub use rule::{ArgumentRule, ArgumentsRead, When};

@@ -2,8 +2,10 @@
 
 use std::fmt;
 
+use super::compare::Answer;
 use super::{ArgumentPath, Condition};
 use crate::judge::refusal;
+use crate::members::Members;
 use crate::{Annotations, InvalidValue};
 
 /// Conditions that must all hold.
@@ -34,6 +36,37 @@ impl When {
     /// Returns the conditions, each with its place; there is at least one.
     pub(crate) fn conditions(&self) -> &[(ArgumentPath, Condition)] {
         &self.0
+    }
+}
+
+/// The arguments of a call, read once for any number of conditions.
+#[derive(Debug)]
+pub struct ArgumentsRead<'a>(Option<Members<'a>>);
+
+impl<'a> ArgumentsRead<'a> {
+    /// Reads raw JSON arguments. Every condition over ones that are no JSON object is in doubt.
+    pub fn new(arguments: &'a [u8]) -> Self {
+        let text = std::str::from_utf8(arguments).ok();
+        Self(text.and_then(|text| Members::read(text).ok()))
+    }
+}
+
+impl When {
+    /// Returns whether all conditions hold; `None` if that depends on how the arguments are read,
+    /// as [`Doubt`](super::Doubt) describes.
+    pub fn holds(&self, arguments: &ArgumentsRead<'_>) -> Option<bool> {
+        match self.answer(arguments.0.as_ref()?) {
+            Answer::Yes => Some(true),
+            Answer::No => Some(false),
+            Answer::Unsure => None,
+        }
+    }
+
+    pub(super) fn answer(&self, arguments: &Members<'_>) -> Answer {
+        let conditions = self.0.iter();
+        conditions
+            .map(|(path, condition)| condition.holds(arguments.find(path)))
+            .fold(Answer::Yes, Answer::and)
     }
 }
 

@@ -19,7 +19,9 @@ mod show;
 mod verdict;
 
 pub use self::decision::Decision;
-pub use self::record::{AttemptRecord, CacheStatus, CallFacts, CallRecord, HedgeStatus, Writer};
+pub use self::record::{
+    AttemptRecord, Authorization, CacheStatus, CallFacts, CallRecord, HedgeStatus, Writer,
+};
 pub use self::verdict::{Stage, Verdict};
 
 /// The key in the `_meta` of a request that asks for the trail, and in that of its answer that has

@@ -72,6 +72,17 @@ impl AttemptRecord {
     }
 }
 
+/// The rule that allowed or refused a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "the layer that decides makes it")]
+pub struct Authorization {
+    /// The name of the rule, or its number from 1; `default`, `restricted` or `scopes` where none
+    /// of the rules decided.
+    pub rule: Arc<str>,
+    /// Names the content of all rules; `None` if there are none.
+    pub policy: Option<Arc<str>>,
+}
+
 /// What is known of one call. The layers write it, through its [`CallRecord`].
 ///
 /// The three times are those that the call spends outside the runtime, as sums over its attempts;
@@ -81,6 +92,8 @@ impl AttemptRecord {
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct CallFacts {
+    /// The rule that allowed or refused it, where there are rules.
+    pub authorization: Option<Arc<Authorization>>,
     /// What the cache did.
     pub cache: CacheStatus,
     /// Why the cache sent the call without a look-up.

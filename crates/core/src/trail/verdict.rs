@@ -10,6 +10,8 @@ words! {
         Confirm = "confirm",
         /// Whether the call leaves a record.
         Audit = "audit",
+        /// Whether the rules let the caller make the call.
+        Authorize = "authorize",
         /// Whether the answer comes from the cache, and what the call does to it.
         Cache = "cache",
         /// Whether a call that keeps failing is answered in its server's place.
@@ -126,6 +128,7 @@ impl Stage {
             Self::Plan => &[V::ReadOnly, V::Idempotent, V::Mutating, V::Destructive],
             Self::Confirm => &[V::Skip, V::Ask],
             Self::Audit => &[V::Partial, V::Full, V::Written, V::Dropped],
+            Self::Authorize => &[V::Pass, V::Ask, V::Refused],
             Self::Cache => &[
                 V::Bypass,
                 V::LookUp,

@@ -96,6 +96,26 @@ impl Remote {
         self.read(&self.ask_at(&self.api(path)?, body).await?)
     }
 
+    /// Explains a tool, or one call of it, for the caller that these parameters name.
+    pub(crate) async fn explain(
+        &self,
+        tool: &str,
+        arguments: Option<Bytes>,
+        who: &[(&str, String)],
+    ) -> Result<Value, AppError> {
+        let path = ["tools", tool, "explain"];
+        let path = if arguments.is_some() {
+            &path[..]
+        } else {
+            &path[..2]
+        };
+        let mut url = self.api(path)?;
+        if !who.is_empty() {
+            url.query_pairs_mut().extend_pairs(who);
+        }
+        self.read(&self.ask_at(&url, arguments).await?)
+    }
+
     /// Calls one tool, at one server alone if `pin` names one. Returns the outcome, and the result
     /// as it was written.
     pub(crate) async fn call(

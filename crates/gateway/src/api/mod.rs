@@ -17,7 +17,9 @@ use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::{MethodRouter, get, post};
 use bytes::Bytes;
-use callward::{Delivery, ErrorKind, Explanation, ServerId, Stack, ToolError};
+use callward::core::Credential;
+use callward::{Caller, Delivery, ErrorKind, Explanation, Principal, ServerId, Stack, ToolError};
+use reqwest::Url;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -117,21 +119,54 @@ async fn tools(State(runtime): State<Arc<Runtime>>) -> Response {
     json(StatusCode::OK, &view::tools(&runtime.stack))
 }
 
-async fn explain(State(runtime): State<Arc<Runtime>>, Path(tool): Path<String>) -> Response {
+async fn explain(
+    State(runtime): State<Arc<Runtime>>,
+    Path(tool): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Response {
     runtime.started.finished().await;
-    explained(runtime.stack.explain(&tool))
+    explained(match query.map(|query| caller(&query)) {
+        Some(caller) => caller.and_then(|caller| runtime.stack.explain_as(&tool, &caller)),
+        None => runtime.stack.explain(&tool),
+    })
 }
 
 async fn explain_call(
     State(runtime): State<Arc<Runtime>>,
     Path(tool): Path<String>,
+    RawQuery(query): RawQuery,
     arguments: Bytes,
 ) -> Response {
     runtime.started.finished().await;
     let call = check(&arguments).and_then(|()| runtime.stack.prepare(&tool, arguments));
     explained(call.and_then(|call| {
-        let call = call.with_caller(call::caller());
-        runtime.stack.explain_prepared(&call)
+        let caller = caller(query.as_deref().unwrap_or_default())?;
+        runtime.stack.explain_prepared(&call.with_caller(caller))
+    }))
+}
+
+/// The parameters that name the caller of a call that is explained.
+pub(crate) const PRINCIPAL: &str = "as";
+pub(crate) const ROLE: &str = "role";
+pub(crate) const SCOPE: &str = "scope";
+
+/// Reads for whom a call is explained. Default: an operator.
+fn caller(query: &str) -> Result<Arc<Caller>, ToolError> {
+    let mut principal = None;
+    let mut credential = Credential::default();
+    let url = Url::parse(&format!("http://localhost/?{query}"));
+    let url = url.map_err(|error| invalid(error.to_string()))?;
+    for (name, value) in url.query_pairs() {
+        let value = value.into_owned();
+        match &*name {
+            PRINCIPAL => principal = Some(Principal::new(value)),
+            ROLE => drop(credential.roles.insert(value)),
+            SCOPE => drop(credential.scopes.get_or_insert_default().insert(value)),
+            _ => return Err(invalid(format!("no parameter {name:?}"))),
+        }
+    }
+    Ok(principal.map_or_else(call::caller, |principal| {
+        Arc::new(Caller::new(principal).with_credential(credential))
     }))
 }
 

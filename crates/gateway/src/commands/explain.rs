@@ -8,7 +8,7 @@ use crate::args::Explain;
 use crate::commands::from::{Place, check_arguments};
 use crate::error::Outcome;
 use crate::state_dir::StateDir;
-use crate::{output, plain};
+use crate::{api, output, plain};
 
 pub(crate) async fn run(args: Explain, state: Option<&StateDir>) -> Outcome {
     if let Some(arguments) = &args.arguments {
@@ -16,12 +16,14 @@ pub(crate) async fn run(args: Explain, state: Option<&StateDir>) -> Outcome {
     }
     let place = Place::find(&args.from, false, state).await?;
     let (tool, arguments) = (args.tool.as_str(), args.arguments.map(Into::into));
-    let path = ["tools", tool, "explain"];
-    let path = match arguments.is_some() {
-        true => &path[..],
-        false => &path[..2],
-    };
-    let explained: Result<Value, _> = place.remote.ask(path, arguments).await;
+    let who = args.principal.map(|principal| {
+        let roles = args.roles.into_iter().map(|role| (api::ROLE, role));
+        let scopes = args.scopes.into_iter().map(|scope| (api::SCOPE, scope));
+        let principal = [(api::PRINCIPAL, principal)].into_iter();
+        principal.chain(roles).chain(scopes).collect()
+    });
+    let who: Vec<_> = who.unwrap_or_default();
+    let explained: Result<Value, _> = place.remote.explain(tool, arguments, &who).await;
     if explained.is_err() {
         place.tell_missing().await;
     }

@@ -21,6 +21,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use callward::Profile;
+use callward::auth::rules::{Rule, Then};
 use callward::core::RuleSet;
 use callward::core::human::duration;
 use callward::core::infer::{Lexicon, VerbKind};
@@ -39,7 +40,7 @@ pub(crate) use self::defaults::with_defaults;
 pub(crate) use self::error::ConfigError;
 pub(crate) use self::listen::{ADMIN, AdminAddress, PUBLIC, exposed, parse_listen};
 pub(crate) use self::references::References;
-pub(crate) use self::rules::Rule;
+pub(crate) use self::rules::Rule as ToolRule;
 pub(crate) use self::sections::{Audit, Auth, Http, KeySource, Telemetry, as_usize};
 pub(crate) use self::server::{Server, ServerConfig, caching};
 
@@ -68,6 +69,9 @@ with_defaults! {
         pub(crate) startup_timeout: Duration = Duration::from_secs(30),
         /// Whether each result states everything that was decided about its call.
         pub(crate) trail: bool,
+        /// Which caller may call which tool, and what holds without a rule.
+        pub(crate) authorize: Vec<Rule>,
+        pub(crate) authorize_default: Then,
         pub(crate) http: Http,
         pub(crate) auth: Auth,
         pub(crate) admin: Admin,

@@ -5,7 +5,7 @@ mod tools;
 
 use std::sync::Arc;
 
-use callward::core::{BoxFuture, BoxStream};
+use callward::core::{BoxFuture, BoxStream, Caller};
 use callward::{
     Delivery, ErrorKind, FreshnessMode, ReplicaSetId, Server, Tool, ToolCall, ToolDefinition,
     ToolError, ToolOutput, ToolServer, Tools,
@@ -113,7 +113,7 @@ impl Backend for PlainBackend {
         info
     }
 
-    fn tools(&self) -> Arc<ToolListing> {
+    fn tools(&self, _: &Arc<Caller>) -> Arc<ToolListing> {
         self.listing.clone()
     }
 

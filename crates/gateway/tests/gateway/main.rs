@@ -8,6 +8,7 @@
 mod admin;
 mod audit;
 mod auth;
+mod authorize;
 mod cache;
 mod cli;
 mod clients;

@@ -18,12 +18,18 @@ pub(super) struct Answer {
     body: Bytes,
     tail: &'static [u8],
     status: StatusCode,
+    scopes: &'static [&'static str],
 }
 
 impl Answer {
     /// Returns the status HTTP gives the message.
     pub(super) fn status(&self) -> StatusCode {
         self.status
+    }
+
+    /// Returns the scopes that a call needs, of one that was refused for lack of them.
+    pub(super) fn needed_scopes(&self) -> &'static [&'static str] {
+        self.scopes
     }
 
     /// Answers a request with a raw result.
@@ -94,6 +100,7 @@ impl Answer {
             body: body.clone(),
             tail: b"}",
             status: StatusCode::OK,
+            scopes: &[],
         }
     }
 }
@@ -105,6 +112,7 @@ impl From<Vec<u8>> for Answer {
             body: Bytes::new(),
             tail: b"",
             status: StatusCode::OK,
+            scopes: &[],
         }
     }
 }
@@ -129,8 +137,13 @@ pub(super) fn of_call(
             Answer::error(Some(id), &error::of_call(&error))
         }
         Err(error) => {
+            let scopes = error.scopes;
             let error = error::of_call(&error);
             let mut answer = Answer::error(Some(id), &error);
+            if !scopes.is_empty() {
+                answer.status = StatusCode::FORBIDDEN;
+                answer.scopes = scopes;
+            }
             if era == Era::Modern && error.code == code::MISSING_CLIENT_CAPABILITY {
                 answer.status = StatusCode::BAD_REQUEST;
             }

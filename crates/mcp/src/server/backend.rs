@@ -1,7 +1,7 @@
 //! The backend that the server side serves: its interface to the stack.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use callward_core::{
@@ -10,19 +10,22 @@ use callward_core::{
 };
 use serde_json::{Map, Value};
 
+use super::listing::Written;
+
 /// The backend of the server side: a list of tools and a way to call them.
 pub trait Backend: Send + Sync + 'static {
     /// Returns how the server introduces itself.
     fn info(&self) -> Introduction;
 
-    /// Returns the tools clients may see, as of now. Called for every `tools/list`: it must be
-    /// cheap, and the same generation must mean the same content.
-    fn tools(&self) -> Arc<ToolListing>;
+    /// Returns the tools this caller may see, as of now. Called for every `tools/list`: it must be
+    /// cheap, and return the same listing while its content is the same, for all callers who see
+    /// that. The answer is written once for each listing.
+    fn tools(&self, caller: &Arc<Caller>) -> Arc<ToolListing>;
 
-    /// Returns the `_meta` object that the list has for a request with this raw `_meta`. Default:
-    /// none.
-    fn list_meta(&self, asked: &Bytes) -> Option<Map<String, Value>> {
-        let _ = asked;
+    /// Returns the `_meta` object that the list has for this caller's request with this raw
+    /// `_meta`. Default: none.
+    fn list_meta(&self, caller: &Arc<Caller>, asked: &Bytes) -> Option<Map<String, Value>> {
+        let _ = (caller, asked);
         None
     }
 
@@ -107,20 +110,30 @@ impl Introduction {
 }
 
 /// The tools clients may see, at one moment.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct ToolListing {
-    /// Names this content: two listings with the same generation are the same.
+    /// Names what the listing was made from, for the backend alone.
     pub generation: u64,
-    /// The tools as raw JSON objects, with the names clients see, in a stable order.
-    pub tools: Vec<Bytes>,
+    tools: Vec<Bytes>,
+    pub(super) written: OnceLock<Written>,
 }
 
 impl ToolListing {
-    /// Takes the tools.
+    /// Takes the tools as raw JSON objects, with the names clients see, in a stable order.
     #[must_use]
     pub const fn new(generation: u64, tools: Vec<Bytes>) -> Self {
-        Self { generation, tools }
+        Self {
+            generation,
+            tools,
+            written: OnceLock::new(),
+        }
+    }
+
+    /// Returns the tools.
+    #[must_use]
+    pub fn tools(&self) -> &[Bytes] {
+        &self.tools
     }
 }
 

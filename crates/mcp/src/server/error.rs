@@ -30,12 +30,14 @@ use crate::wire::{Era, KNOWN_VERSIONS, RequestId, RpcError, code, object};
 /// | protocol version | −32022 | | `requested`, `supported` | 400 |
 /// | the upstream answered with a JSON-RPC error | as it came | as it came | see below | 200; 400 for −32021 modern |
 /// | too many sessions | −32010 | | see below | 503 |
+/// | the caller's credential lacks a scope | −32010 | names the scopes | see below | 403 |
 /// | anything else of our own | −32010 | the error's | see below | 200 |
 ///
 /// The `data` of −32010 always has five members: `kind` and `delivery` (the words of
 /// [`ErrorKind`](callward_core::ErrorKind) and [`Delivery`](callward_core::Delivery)), `server` (or
-/// null), `retryAfterMs` (or null) and `attempts` (0 if attempts were not counted). Two more are
-/// there where there is something to tell: `history`, all attempts of a call that was repeated
+/// null), `retryAfterMs` (or null) and `attempts` (0 if attempts were not counted). Three more
+/// are there where there is something to tell: `scopes`, all that the call needs where the caller's
+/// credential lacks one; `history`, all attempts of a call that was repeated
 /// ([`FailedAttempt`](callward_core::FailedAttempt)), and `outcome`, what is known of a call whose
 /// outcome is unknown, with the tool to check it with as clients see it
 /// ([`OutcomeUnknown`](callward_core::OutcomeUnknown)).
@@ -59,13 +61,14 @@ pub const RUNTIME_ERROR: i64 = ToolError::RUNTIME_CODE;
 const OUTCOME: &str = "outcome";
 
 /// The names of the members of our `data`, and the one in `outcome` that names a tool.
-const OURS: [&str; 8] = [
+const OURS: [&str; 9] = [
     "kind",
     "delivery",
     "server",
     "retryAfterMs",
     "attempts",
     "history",
+    "scopes",
     OUTCOME,
     "verifyWith",
 ];
@@ -231,6 +234,9 @@ fn runtime(error: &ToolError) -> RpcError {
     });
     if !error.history.is_empty() {
         data["history"] = json!(error.history);
+    }
+    if !error.scopes.is_empty() {
+        data["scopes"] = json!(error.scopes);
     }
     if let Some(outcome) = &error.outcome {
         data[OUTCOME] = json!(outcome);

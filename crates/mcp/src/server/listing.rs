@@ -1,7 +1,7 @@
-//! The answer to `tools/list`, written once for each generation, when a client first asks.
+//! The answer to `tools/list`, written once for each listing, when a client first asks.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use bytes::Bytes;
 use memchr::memmem;
@@ -11,47 +11,51 @@ use super::intro;
 use super::{Introduction, ToolListing};
 use crate::wire::{Era, ParamHeaders, object, write};
 
-/// One generation of the list. Calls only look up which of their headers to check: a long list is
-/// written for those who ask for it.
+/// What is written of one listing. Calls only look up which of their headers to check: a long list
+/// is written for those who ask for it.
 #[derive(Debug)]
 pub(super) struct Written {
-    pub(super) listing: Arc<ToolListing>,
     info: Introduction,
     legacy: OnceLock<Bytes>,
     modern: OnceLock<Bytes>,
     mirrored: HashMap<String, ParamHeaders>,
 }
 
-impl Written {
-    pub(super) fn new(listing: Arc<ToolListing>, info: Introduction) -> Self {
-        let mirroring = |tool: &&Bytes| memmem::find(tool, b"x-mcp-header").is_some();
-        let mirrored = listing.tools.iter().filter(mirroring);
-        let mirrored = mirrored.filter_map(|tool| mirrored_of(tool)).collect();
-        Self {
-            listing,
-            info,
-            legacy: OnceLock::new(),
-            modern: OnceLock::new(),
-            mirrored,
-        }
+impl ToolListing {
+    fn written(&self, info: impl FnOnce() -> Introduction) -> &Written {
+        self.written.get_or_init(|| {
+            let mirroring = |tool: &&Bytes| memmem::find(tool, b"x-mcp-header").is_some();
+            let mirrored = self.tools().iter().filter(mirroring);
+            Written {
+                info: info(),
+                legacy: OnceLock::new(),
+                modern: OnceLock::new(),
+                mirrored: mirrored.filter_map(|tool| mirrored_of(tool)).collect(),
+            }
+        })
     }
 
     /// Returns the whole result object. One with a `_meta` of its own is written for its request.
-    pub(super) fn result(&self, era: Era, meta: Option<Map<String, Value>>) -> Bytes {
+    pub(super) fn result(
+        &self,
+        info: impl FnOnce() -> Introduction,
+        era: Era,
+        meta: Option<Map<String, Value>>,
+    ) -> Bytes {
+        let written = self.written(info);
         let kept = match (era, meta) {
-            (_, Some(meta)) => return self.write(era, meta),
-            (Era::Legacy, None) => &self.legacy,
-            (Era::Modern, None) => &self.modern,
+            (_, Some(meta)) => return self.write(&written.info, era, meta),
+            (Era::Legacy, None) => &written.legacy,
+            (Era::Modern, None) => &written.modern,
         };
-        kept.get_or_init(|| self.write(era, Map::new())).clone()
+        kept.get_or_init(|| self.write(&written.info, era, Map::new()))
+            .clone()
     }
 
-    fn write(&self, era: Era, meta: Map<String, Value>) -> Bytes {
-        let listed = &self.listing.tools;
+    fn write(&self, info: &Introduction, era: Era, meta: Map<String, Value>) -> Bytes {
+        let listed = self.tools();
         let length = listed.iter().map(|tool| tool.len() + 1).sum::<usize>();
-        let mut out = intro::result(era, &self.info, meta)
-            .to_string()
-            .into_bytes();
+        let mut out = intro::result(era, info, meta).to_string().into_bytes();
         out.reserve(length + 12);
         // what the tools are added to
         out.pop();
@@ -75,8 +79,12 @@ impl Written {
     }
 
     /// Returns which arguments of a tool must come mirrored in headers, if any.
-    pub(super) fn mirrored(&self, tool: &str) -> Option<&ParamHeaders> {
-        self.mirrored.get(tool)
+    pub(super) fn mirrored(
+        &self,
+        info: impl FnOnce() -> Introduction,
+        tool: &str,
+    ) -> Option<&ParamHeaders> {
+        self.written(info).mirrored.get(tool)
     }
 }
 
@@ -97,6 +105,10 @@ fn mirrored_of(tool: &[u8]) -> Option<(String, ParamHeaders)> {
 mod tests {
     use super::*;
 
+    fn gate() -> Introduction {
+        Introduction::new("gate", "1")
+    }
+
     #[test]
     fn tools_are_listed_byte_for_byte_and_a_broken_one_is_left_out() {
         let raw = [
@@ -105,9 +117,9 @@ mod tests {
             "{\"name\":\"b\"}",
         ];
         let listing = ToolListing::new(1, raw.map(Bytes::from).into());
-        let written = Written::new(Arc::new(listing), Introduction::new("gate", "1"));
-        assert!(written.mirrored("a").is_none());
+        assert!(listing.mirrored(gate, "a").is_none());
         // a call looks up its headers, and a long list is not written for that
+        let written = listing.written(gate);
         assert_eq!((written.legacy.get(), written.modern.get()), (None, None));
         let tools = r#""tools":[{ "name" : "a", "x": 1e2 },{"name":"b"}]}"#;
         let server = r#""io.modelcontextprotocol/serverInfo":{"name":"gate","version":"1"}"#;
@@ -123,7 +135,7 @@ mod tests {
             ),
         ] {
             let own = is_own.then(|| Map::from_iter([("x/y".to_owned(), Value::from(1))]));
-            assert_eq!(written.result(era, own), format!("{{{before}{tools}"));
+            assert_eq!(listing.result(gate, era, own), format!("{{{before}{tools}"));
         }
     }
 }

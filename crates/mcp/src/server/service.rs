@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use callward_core::{BoxFuture, PeerObserver, PeerOutcome, PeerRequest, PeerSide, ProgressSink};
 use tokio::time::Instant;
@@ -10,7 +9,6 @@ use tokio::time::Instant;
 use super::answer::Answer;
 use super::arrival::Arrival;
 use super::error::Fault;
-use super::listing::Written;
 use super::progress::Relay;
 use super::request::{Request, method};
 use super::running::RunningCall;
@@ -19,12 +17,9 @@ use super::{Asked, Backend, CallRequest, intro};
 use crate::observed::SessionTimer;
 use crate::wire::{Era, meta};
 
-/// One backend and the lists written for it; shared by all conversations of a transport.
+/// One backend; shared by all conversations of a transport.
 pub(super) struct Dispatcher {
     pub(super) backend: Arc<dyn Backend>,
-    /// The current list, kept until its generation changes. A request costs one comparison, however
-    /// many tools there are.
-    written: ArcSwapOption<Written>,
     observer: Option<Arc<dyn PeerObserver>>,
 }
 
@@ -43,7 +38,6 @@ impl Dispatcher {
         Self {
             observer: backend.observer(),
             backend,
-            written: ArcSwapOption::empty(),
         }
     }
 
@@ -112,8 +106,9 @@ impl Dispatcher {
             }
             (era, method::LIST_TOOLS) => {
                 let asked = request.params.get("_meta");
-                let meta = asked.and_then(|asked| self.backend.list_meta(asked));
-                self.listing().result(era, meta)
+                let (backend, caller) = (&*self.backend, &arrival.caller);
+                let meta = asked.and_then(|asked| backend.list_meta(caller, asked));
+                backend.tools(caller).result(|| backend.info(), era, meta)
             }
             (_, method::CALL_TOOL) => return self.call(request, arrival).map(Step::Call),
             (era, other) => {
@@ -123,20 +118,6 @@ impl Dispatcher {
             }
         };
         Ok(Step::Done(Answer::result(&request.id, &result)))
-    }
-
-    /// Returns the list of tools as of now.
-    pub(super) fn listing(&self) -> Arc<Written> {
-        let listing = self.backend.tools();
-        if let Some(written) = self.written.load_full()
-            && written.listing.generation == listing.generation
-        {
-            return written;
-        }
-        // two requests may both do it, and neither waits for the other
-        let written = Arc::new(Written::new(listing, self.backend.info()));
-        self.written.store(Some(Arc::clone(&written)));
-        written
     }
 
     fn call(&self, request: &Request, arrival: Arrival) -> Result<RunningCall, Fault> {

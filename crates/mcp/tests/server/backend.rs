@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use callward_core::{BoxFuture, BoxStream, Delivery, ErrorKind, ServerId, ToolError, ToolOutput};
+use callward_core::{
+    BoxFuture, BoxStream, Caller, Delivery, ErrorKind, ServerId, ToolError, ToolOutput,
+};
 use callward_mcp::server::{Asked, Backend, CallRequest, Introduction, ToolListing};
 use futures_util::StreamExt;
 use parking_lot::Mutex;
@@ -157,6 +159,12 @@ async fn answer(
             error.attempts = 3;
             return Err(error);
         }
+        "scoped" => {
+            let (kind, text) = (ErrorKind::InsufficientScope, "the call needs more scopes");
+            let mut error = ToolError::new(kind, Delivery::NotSent, text);
+            error.scopes = &["tools:write", "tools:destroy"];
+            return Err(error);
+        }
         name => {
             let (kind, text) = (ErrorKind::UnknownTool, format!("no tool {name:?}"));
             return Err(ToolError::new(kind, Delivery::NotSent, text));
@@ -172,7 +180,7 @@ impl Backend for Bench {
         info
     }
 
-    fn tools(&self) -> Arc<ToolListing> {
+    fn tools(&self, _: &Arc<Caller>) -> Arc<ToolListing> {
         Arc::clone(&self.listing.lock())
     }
 

@@ -163,6 +163,10 @@ impl Identify for ByHeader {
             )))),
         })))
     }
+
+    fn step_up(&self, _: &Parts, scopes: &str) -> Option<HeaderValue> {
+        HeaderValue::from_str(&format!("Bearer scope=\"{scopes}\"")).ok()
+    }
 }
 
 #[tokio::test]
@@ -192,6 +196,25 @@ async fn the_caller_is_the_one_identified_and_so_is_its_session() {
     let refused = whoami().header("x-user", "mallory").send().await.unwrap();
     assert_eq!(refused.status(), 401);
     assert_eq!(refused.headers()["www-authenticate"], "Bearer");
+    // a call that needs more scopes says which, in both eras, to one that asked for progress too
+    let name = r#""name":"scoped""#;
+    let asks = META.replacen('{', r#"{"progressToken":"up","#, 1);
+    for lacking in [
+        server.post(call("1", "scoped", "")),
+        server.modern("tools/call", name),
+        server.modern_as("tools/call", name, &asks),
+    ] {
+        let lacking = lacking.send().await.unwrap();
+        assert_eq!(lacking.status(), 403);
+        let challenge = &lacking.headers()["www-authenticate"];
+        assert_eq!(challenge, "Bearer scope=\"tools:write tools:destroy\"");
+        let error = json(lacking).await["error"].clone();
+        assert_eq!(error["data"]["kind"], "insufficient_scope");
+        assert_eq!(
+            error["data"]["scopes"],
+            json!(["tools:write", "tools:destroy"])
+        );
+    }
 }
 
 #[tokio::test]

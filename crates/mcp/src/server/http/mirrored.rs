@@ -3,11 +3,13 @@
 //! Proxies route and bill by these headers without reading bodies. If they could differ from the
 //! body, a request could be let through as one call and run as another.
 
-use callward_core::IdempotencyKey;
+use std::sync::Arc;
+
+use callward_core::{Caller, IdempotencyKey};
 use http::HeaderMap;
 
+use crate::server::Backend;
 use crate::server::error::Fault;
-use crate::server::listing::Written;
 use crate::server::request::{Request, method};
 use crate::wire::{Era, header, known_version};
 
@@ -23,7 +25,7 @@ pub(super) fn stated_version(headers: &HeaderMap) -> Result<Option<&'static str>
 pub(super) fn check(
     headers: &HeaderMap,
     request: &Request,
-    listing: impl FnOnce() -> std::sync::Arc<Written>,
+    (backend, caller): (&dyn Backend, &Arc<Caller>),
 ) -> Result<(), Fault> {
     let version = request.version.as_deref().unwrap_or_default();
     expect(headers, header::PROTOCOL_VERSION, version)?;
@@ -39,8 +41,9 @@ pub(super) fn check(
     if request.method != method::CALL_TOOL {
         return Ok(());
     }
-    let listing = listing();
-    let Some(mirrored) = listing.mirrored(name) else {
+    // a tool that is not listed for the caller is unknown, whatever its headers
+    let listing = backend.tools(caller);
+    let Some(mirrored) = listing.mirrored(|| backend.info(), name) else {
         return Ok(());
     };
     let arguments = request

@@ -9,6 +9,7 @@ use axum::response::Response;
 use callward_core::{Caller, Transport};
 use futures_util::future::Either;
 use futures_util::{StreamExt, stream};
+use http::header::WWW_AUTHENTICATE;
 use http::request::Parts;
 use http::{HeaderValue, StatusCode};
 use tokio::sync::{Semaphore, mpsc};
@@ -99,7 +100,8 @@ async fn answer(
         started.await;
     }
     if era == Era::Modern {
-        mirrored::check(&parts.headers, request, || endpoint.dispatcher.listing())?;
+        let known = (&*endpoint.dispatcher.backend, caller);
+        mirrored::check(&parts.headers, request, known)?;
     }
     let (of_call, client) = match &session {
         Some(session) => (session.caller_of(caller), session.client.clone()),
@@ -129,8 +131,7 @@ async fn answer(
         Step::Call(call) => {
             let answer = run(call, session);
             let Some((out, mut queue)) = reports else {
-                let answer = answer.await;
-                return Ok(reply(answer.status(), answer));
+                return Ok(called(endpoint, parts, answer.await));
             };
             let mut answer = Box::pin(answer);
             let keep_alive = endpoint.options.keep_alive;
@@ -145,7 +146,7 @@ async fn answer(
                 Err(first) => (first, Either::Left(answer)),
                 Ok(answer) => match queue.try_recv() {
                     Ok(first) => (Some(first), Either::Right(ready(answer))),
-                    Err(_) => return Ok(reply(answer.status(), answer)),
+                    Err(_) => return Ok(called(endpoint, parts, answer)),
                 },
             };
             let messages = stream::iter(first).chain(call_messages(answer, (out, queue)));
@@ -154,6 +155,19 @@ async fn answer(
         Step::Listen(_) if !accepts.events => Err(not_acceptable()),
         Step::Listen(subscription) => Ok(endpoint.notify(subscription, pending())),
     }
+}
+
+/// Responds with the answer of a call, and says how to get scopes that its caller lacks.
+fn called(endpoint: &Endpoint, parts: &Parts, answer: Answer) -> Response {
+    let scopes = answer.needed_scopes();
+    let challenge = (!scopes.is_empty())
+        .then(|| endpoint.identify.step_up(parts, &scopes.join(" ")))
+        .flatten();
+    let mut response = reply(answer.status(), answer);
+    if let Some(challenge) = challenge {
+        response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+    }
+    response
 }
 
 /// Chooses the era: by the body, or by a header that no legacy client would send.

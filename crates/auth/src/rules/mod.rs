@@ -1,0 +1,262 @@
+//! Rules: which caller may call which tool.
+
+mod glob;
+mod rule;
+
+use std::sync::Arc;
+
+use callward_core::refine::{Applied, ArgumentsRead};
+use callward_core::trail::{Decision, Stage, Verdict as Word};
+use callward_core::{Authorization, Caller, Effect, Tool};
+use sha2::{Digest, Sha256};
+
+pub use self::glob::{Glob, ToolGlob};
+pub use self::rule::{AnyOf, Rule, Then};
+
+/// Rules in their order, of which the first that matches wins, and what holds without a match.
+///
+/// - If a condition depends on how the arguments are read, the strictest of what the rule and those
+///   after it decide counts. A call that gets the strictest of a tool's plans for such a reason
+///   gets the strictest of what the rules decide for each of its plans.
+/// - A tool of security level `restricted` is denied unless a rule that names a role allows it:
+///   rules without one that allow or ask do not match it, and nor does the default.
+/// - Where there are neither rules nor a default but [`Then::Allow`], all calls are allowed.
+///
+/// Scopes are apart from the rules: a credential that is limited to scopes needs `tools:read` for a
+/// call that only reads, `tools:destroy` for a destructive one, and `tools:write` for any other.
+#[derive(Debug, Clone, Default)]
+pub struct Policy {
+    rules: Vec<Rule>,
+    /// What holds where no rule matches.
+    default: Then,
+    /// What is noted of a call that each rule decides, then of one that the default decides, and of
+    /// a restricted one that no rule allows.
+    notes: Vec<Arc<Authorization>>,
+    revision: Option<Arc<str>>,
+}
+
+/// What a policy decides about a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "each has to be treated")]
+pub enum Verdict {
+    /// The call is made.
+    Allow,
+    /// A person must approve it.
+    Ask,
+    /// The credential lacks a scope: these are all that the call needs.
+    NeedsScope(&'static [&'static str]),
+    /// The call is refused, as if there were no such tool.
+    Deny,
+}
+
+/// A verdict, and where it comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Ruling {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The rule that decided.
+    pub by: Arc<Authorization>,
+}
+
+impl Ruling {
+    /// Returns the ruling as the decision of a stage.
+    pub fn decision(&self) -> Decision {
+        let rule = &self.by.rule;
+        let (word, why) = match self.verdict {
+            Verdict::Allow => (Word::Pass, format!("by rule `{rule}`")),
+            Verdict::Ask => (
+                Word::Ask,
+                format!("by rule `{rule}`; approvals are not configured, so it is refused"),
+            ),
+            Verdict::NeedsScope(scopes) => {
+                let scopes = scopes.join(" ");
+                (Word::Refused, format!("it needs the scope `{scopes}`"))
+            }
+            Verdict::Deny => (
+                Word::Refused,
+                format!("by rule `{rule}`, as if there were no such tool"),
+            ),
+        };
+        Decision::new(Stage::Authorize, word, why)
+    }
+}
+
+/// The rule that decided, by its place in [`Policy::notes`].
+type Decided = (Then, usize);
+
+impl Policy {
+    /// Takes rules in their order, and what holds where none matches.
+    #[must_use]
+    pub fn new(rules: Vec<Rule>, default: Then) -> Self {
+        if rules.is_empty() && default == Then::Allow {
+            return Self::default();
+        }
+        let written = serde_json::to_vec(&(&rules, default)).unwrap_or_default();
+        let digest = Sha256::digest(&written);
+        let revision: String = digest
+            .iter()
+            .take(6)
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        let revision: Arc<str> = revision.into();
+        let named = |(index, rule): (usize, &Rule)| {
+            rule.name.clone().unwrap_or_else(|| (index + 1).to_string())
+        };
+        let names = rules.iter().enumerate().map(named);
+        let names = names.chain(["default".to_owned(), "restricted".to_owned()]);
+        let note = |rule: String| {
+            Arc::new(Authorization {
+                rule: rule.into(),
+                policy: Some(revision.clone()),
+            })
+        };
+        Self {
+            notes: names.map(note).collect(),
+            revision: Some(revision),
+            default,
+            rules,
+        }
+    }
+
+    /// Returns `true` if every caller may call every tool, scopes aside.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.revision.is_none()
+    }
+
+    /// Names the content of all rules by a short digest; `None` if there are none.
+    #[must_use]
+    pub fn revision(&self) -> Option<&Arc<str>> {
+        self.revision.as_ref()
+    }
+
+    /// Decides about a call with these raw arguments that gets this one of the tool's plans.
+    #[must_use]
+    pub fn decide(
+        &self,
+        caller: &Caller,
+        tool: &Tool,
+        applied: Applied,
+        arguments: &[u8],
+    ) -> Ruling {
+        let (then, by) = match self.is_open() {
+            true => (Then::Allow, 0),
+            false => {
+                let has_conditions = self.rules.iter().any(|rule| rule.when.is_some());
+                let read = if has_conditions { arguments } else { b"" };
+                let read = ArgumentsRead::new(read);
+                let decided = |applied| self.decide_one(caller, tool, applied, &read);
+                match applied {
+                    // no rule over arguments is trusted, and none is ignored
+                    Applied::Strictest(_) => plans(tool)
+                        .map(decided)
+                        .fold((Then::Allow, self.rules.len()), stricter),
+                    applied => decided(applied),
+                }
+            }
+        };
+        let needed = needed_scopes(tool.plan_applied(applied).effect);
+        let lacks = caller.credential.scopes.as_ref().is_some_and(|scopes| {
+            let has = |scope: &&str| scopes.contains(*scope);
+            !needed.iter().all(has)
+        });
+        let verdict = match then {
+            Then::Deny => Verdict::Deny,
+            _ if lacks => Verdict::NeedsScope(needed),
+            Then::Ask => Verdict::Ask,
+            Then::Allow => Verdict::Allow,
+        };
+        let by = match (verdict, self.notes.get(by)) {
+            (Verdict::Allow | Verdict::Ask | Verdict::Deny, Some(note)) => note.clone(),
+            _ => Arc::new(Authorization {
+                rule: if lacks { "scopes" } else { "default" }.into(),
+                policy: self.revision.clone(),
+            }),
+        };
+        Ruling { verdict, by }
+    }
+
+    /// Returns `true` if the tool is listed for the caller: some call of it may not be denied.
+    /// Scopes do not matter, as a client can ask its user for more.
+    #[must_use]
+    pub fn lists(&self, caller: &Caller, tool: &Tool) -> bool {
+        self.is_open() || plans(tool).any(|applied| self.may_match(caller, tool, applied))
+    }
+
+    fn may_match(&self, caller: &Caller, tool: &Tool, applied: Applied) -> bool {
+        for rule in self.concerning(caller, tool, applied).map(|(_, rule)| rule) {
+            let lets = rule.then != Then::Deny;
+            if lets || rule.when.is_none() {
+                return lets;
+            }
+        }
+        self.unmatched(tool, applied).0 != Then::Deny
+    }
+
+    fn decide_one(
+        &self,
+        caller: &Caller,
+        tool: &Tool,
+        applied: Applied,
+        arguments: &ArgumentsRead<'_>,
+    ) -> Decided {
+        let mut doubtful: Option<Decided> = None;
+        let strictest = |doubtful: Option<Decided>, decided| match doubtful {
+            Some(doubtful) => stricter(doubtful, decided),
+            None => decided,
+        };
+        for (index, rule) in self.concerning(caller, tool, applied) {
+            let matches = rule
+                .when
+                .as_ref()
+                .map_or(Some(true), |when| when.holds(arguments));
+            let decided = (rule.then, index);
+            match matches {
+                Some(true) => return strictest(doubtful, decided),
+                Some(false) => {}
+                None => doubtful = Some(strictest(doubtful, decided)),
+            }
+        }
+        strictest(doubtful, self.unmatched(tool, applied))
+    }
+
+    fn concerning(
+        &self,
+        caller: &Caller,
+        tool: &Tool,
+        applied: Applied,
+    ) -> impl Iterator<Item = (usize, &Rule)> {
+        let rules = self.rules.iter().enumerate();
+        rules.filter(move |(_, rule)| rule.concerns(caller, tool, applied))
+    }
+
+    /// What holds where no rule matches.
+    fn unmatched(&self, tool: &Tool, applied: Applied) -> Decided {
+        let place = self.rules.len();
+        match tool.plan_applied(applied).limits.restricted {
+            true => (Then::Deny, place + 1),
+            false => (self.default, place),
+        }
+    }
+}
+
+/// The plans of a tool: its own, and those of its rules over arguments.
+fn plans(tool: &Tool) -> impl Iterator<Item = Applied> {
+    let rules = 0..tool.refinements.rules().len();
+    [Applied::Tool].into_iter().chain(rules.map(Applied::Rule))
+}
+
+/// Returns the stricter of two decisions, the first of equals.
+fn stricter(one: Decided, other: Decided) -> Decided {
+    if other.0 > one.0 { other } else { one }
+}
+
+/// Returns all scopes that a call of this effect needs.
+const fn needed_scopes(effect: Effect) -> &'static [&'static str] {
+    match effect {
+        Effect::ReadOnly => &["tools:read"],
+        Effect::Idempotent | Effect::Mutating => &["tools:write"],
+        Effect::Destructive => &["tools:destroy"],
+    }
+}

@@ -1,0 +1,165 @@
+//! One rule: whom and what it concerns, and what it decides.
+
+use callward_core::refine::Applied;
+use callward_core::{Caller, Effect, SafetyLevel, SecurityLevel, Tool, When, words};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::{Glob, ToolGlob};
+
+words! {
+    /// What a rule decides, the least strict first.
+    #[expect(clippy::exhaustive_enums, reason = "the vocabulary is closed")]
+    Then {
+        /// The call is made.
+        Allow = "allow",
+        /// A person must approve the call.
+        Ask = "ask",
+        /// The call is refused, as if there were no such tool.
+        Deny = "deny",
+    } default Allow
+}
+
+/// One rule: it concerns a call if all its parts do. A part that is a list concerns a call if one
+/// of its elements does; an absent part concerns every call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Rule {
+    /// A name for audit records. Default: the number of the rule.
+    pub name: Option<String>,
+    /// The principals, as their whole texts or as the names of their credentials.
+    #[serde(default)]
+    pub principal: AnyOf<Glob>,
+    /// The roles, of which the caller has one.
+    #[serde(default)]
+    pub role: AnyOf<String>,
+    /// The scopes, of which the credential states one.
+    #[serde(default)]
+    pub scope: AnyOf<String>,
+    /// The issuers: the principal's text before its `#`.
+    #[serde(default)]
+    pub issuer: AnyOf<Glob>,
+    /// The tools, by replica set and by the server's own name.
+    #[serde(default)]
+    pub tool: AnyOf<ToolGlob>,
+    /// The effects.
+    #[serde(default)]
+    pub effect: AnyOf<Effect>,
+    /// The safety levels.
+    #[serde(default)]
+    pub safety: AnyOf<SafetyLevel>,
+    /// The security levels; that of a tool that states none is `public`.
+    #[serde(default)]
+    pub security: AnyOf<SecurityLevel>,
+    /// The tags.
+    #[serde(default)]
+    pub tag: AnyOf<Box<str>>,
+    /// Conditions over the arguments.
+    pub when: Option<When>,
+    /// What the rule decides.
+    pub then: Then,
+}
+
+impl Rule {
+    /// Makes a rule that concerns every call.
+    #[must_use]
+    pub fn new(then: Then) -> Self {
+        Self {
+            name: None,
+            principal: AnyOf::default(),
+            role: AnyOf::default(),
+            scope: AnyOf::default(),
+            issuer: AnyOf::default(),
+            tool: AnyOf::default(),
+            effect: AnyOf::default(),
+            safety: AnyOf::default(),
+            security: AnyOf::default(),
+            tag: AnyOf::default(),
+            when: None,
+            then,
+        }
+    }
+
+    /// Returns `true` if the rule concerns calls of the tool that get this one of its plans, by
+    /// everything but their arguments.
+    pub(super) fn concerns(&self, caller: &Caller, tool: &Tool, applied: Applied) -> bool {
+        let plan = tool.plan_applied(applied);
+        let hints = &tool.resolved_applied(applied).annotations;
+        let security = hints.security_level.unwrap_or(SecurityLevel::Public);
+        let (principal, credential) = (caller.principal.as_str(), &caller.credential);
+        let is_principal = |glob: &Glob| {
+            glob.fits(principal)
+                || credential
+                    .name
+                    .as_deref()
+                    .is_some_and(|name| glob.fits(name))
+        };
+        let issuer = principal.split_once('#').map(|(issuer, _)| issuer);
+        let has_scope = |scope: &String| {
+            let scopes = credential.scopes.as_ref();
+            scopes.is_some_and(|scopes| scopes.contains(scope))
+        };
+        // whoever allows a restricted tool has to say to whom
+        let is_careless = self.then != Then::Deny && self.role.is_any() && plan.limits.restricted;
+        !is_careless
+            && self.tool.admits(|glob| glob.fits(tool))
+            && self.effect.admits(|effect| *effect == plan.effect)
+            && self
+                .safety
+                .admits(|level| *level == plan.effect.safety_level())
+            && self.security.admits(|level| *level == security)
+            && self.tag.admits(|tag| plan.route.tags.contains(tag))
+            && self.principal.admits(is_principal)
+            && self.role.admits(|role| credential.roles.contains(role))
+            && self.scope.admits(has_scope)
+            && self
+                .issuer
+                .admits(|glob| issuer.is_some_and(|issuer| glob.fits(issuer)))
+    }
+}
+
+/// A list of which one element must hold; an absent one always holds. It cannot be empty: a rule
+/// for nobody would else be one for all.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct AnyOf<T>(Vec<T>);
+
+impl<T> Default for AnyOf<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> AnyOf<T> {
+    /// Takes one element.
+    #[must_use]
+    pub fn one(element: T) -> Self {
+        Self(vec![element])
+    }
+
+    /// Adds another one.
+    #[must_use]
+    pub fn or(mut self, element: T) -> Self {
+        self.0.push(element);
+        self
+    }
+
+    fn is_any(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn admits(&self, holds: impl FnMut(&T) -> bool) -> bool {
+        self.is_any() || self.0.iter().any(holds)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for AnyOf<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let list = Vec::deserialize(from)?;
+        if list.is_empty() {
+            let message = "expected at least one element; leave the key out for any";
+            return Err(serde::de::Error::custom(message));
+        }
+        Ok(Self(list))
+    }
+}

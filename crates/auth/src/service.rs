@@ -1,0 +1,94 @@
+//! The service that authorizes calls.
+
+use std::future::{Ready, ready};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use callward_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolOutput, ToolService};
+use futures_util::future::Either;
+use tower_service::Service;
+
+use crate::layer::Shared;
+use crate::rules::{Policy, Verdict};
+
+/// Passes on the calls that the policy allows, and refuses all others before they are sent.
+#[derive(Debug, Clone)]
+pub struct Authorize<S> {
+    pub(crate) inner: S,
+    pub(crate) shared: Option<Arc<Shared>>,
+}
+
+type Answer = Result<ToolOutput, ToolError>;
+
+/// The response future of [`Authorize`].
+pub type AuthorizeFuture<S> = Either<<S as Service<ToolCall>>::Future, Ready<Answer>>;
+
+impl<S: ToolService> Service<ToolCall> for Authorize<S> {
+    type Response = ToolOutput;
+    type Error = ToolError;
+    type Future = AuthorizeFuture<S>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, call: ToolCall) -> Self::Future {
+        let refused = match &self.shared {
+            Some(shared) => check(&shared.policy, &call).inspect_err(|error| {
+                if let Some(refused) = &shared.refused {
+                    refused(&call, error);
+                }
+            }),
+            None if call.caller().credential.scopes.is_none() => Ok(()),
+            None => check(&Policy::default(), &call),
+        };
+        match refused {
+            Ok(()) => Either::Left(self.inner.call(call)),
+            Err(error) => Either::Right(ready(Err(error))),
+        }
+    }
+}
+
+/// Decides about a call, and writes the decision into its record.
+fn check(policy: &Policy, call: &ToolCall) -> Result<(), ToolError> {
+    let is_limited = call.caller().credential.scopes.is_some();
+    if policy.is_open() && !is_limited {
+        return Ok(());
+    }
+    let tool = call.tool();
+    let ruling = policy.decide(call.caller(), tool, call.applied(), call.arguments());
+    if let Some(record) = &call.record {
+        record.with(|facts| facts.authorization = Some(ruling.by.clone()));
+        record.decided(|| ruling.decision());
+    }
+    let refused = |kind, text: String| ToolError::new(kind, Delivery::NotSent, text);
+    let mut error = match ruling.verdict {
+        Verdict::Allow => return Ok(()),
+        Verdict::Deny => {
+            let own = || format!("{}.{}", tool.set(), tool.name());
+            let asked = call.asked_as.as_deref();
+            unknown_tool(&asked.map_or_else(own, str::to_owned))
+        }
+        Verdict::Ask => refused(
+            ErrorKind::Unauthorized,
+            "a person must approve this call, and approvals are not configured".to_owned(),
+        ),
+        Verdict::NeedsScope(scopes) => {
+            let named = scopes.join(" ");
+            let text = format!("the call needs a credential with the scope `{named}`");
+            let mut error = refused(ErrorKind::InsufficientScope, text);
+            error.scopes = scopes;
+            error
+        }
+    };
+    error.authorization = Some(ruling.by);
+    Err(error)
+}
+
+/// The error for a name that no tool has, and for a tool that the caller may not call. Where there
+/// are rules, nothing else answers such a name: names that are similar, or servers that are down,
+/// would tell of what is not listed.
+#[must_use]
+pub fn unknown_tool(name: &str) -> ToolError {
+    ToolError::unknown_tool(name, "the list of tools has all that you may call")
+}

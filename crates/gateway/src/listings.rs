@@ -1,0 +1,85 @@
+//! The lists of tools that callers see: one for all, or one for each set of tools that the rules
+//! leave to a caller.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use callward::Stack;
+use callward::core::{Caller, Credential, Principal};
+use callward::registry::Catalogue;
+use callward_mcp::server::ToolListing;
+use parking_lot::Mutex;
+
+/// How many callers are known by what they see, before all are forgotten.
+const MAX_CALLERS: usize = 1024;
+/// How many listings are kept, which are written to be sent, before all are forgotten.
+const MAX_LISTINGS: usize = 32;
+
+/// The listings of the current catalogue.
+#[derive(Default)]
+pub(crate) struct Listings {
+    /// For all callers, where there are no rules.
+    all: ArcSwap<ToolListing>,
+    some: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    generation: u64,
+    /// By which tools of the catalogue are listed.
+    listings: HashMap<Vec<bool>, Arc<ToolListing>>,
+    /// What decides about a caller: its session does not.
+    callers: HashMap<(Principal, Arc<Credential>), Arc<ToolListing>>,
+}
+
+impl Listings {
+    /// Returns the list that a caller sees now: the same one while its tools are the same.
+    pub(crate) fn of(&self, stack: &Stack, caller: &Caller) -> Arc<ToolListing> {
+        let catalogue = stack.catalogue();
+        let Some(policy) = stack.policy() else {
+            let all = self.all.load_full();
+            if all.generation == catalogue.generation() {
+                return all;
+            }
+            let all = list(&catalogue, |_| true);
+            self.all.store(all.clone());
+            return all;
+        };
+        let mut kept = self.some.lock();
+        if kept.generation != catalogue.generation() {
+            *kept = Kept {
+                generation: catalogue.generation(),
+                ..Kept::default()
+            };
+        }
+        let key = (caller.principal.clone(), caller.credential.clone());
+        if let Some(known) = kept.callers.get(&key) {
+            return known.clone();
+        }
+        let entries = catalogue.entries().iter();
+        let listed: Vec<bool> = entries
+            .map(|entry| policy.lists(caller, entry.tool()))
+            .collect();
+        if kept.callers.len() >= MAX_CALLERS || kept.listings.len() >= MAX_LISTINGS {
+            kept.callers.clear();
+            kept.listings.clear();
+        }
+        let is_listed = |place| listed.get(place).is_some_and(|listed| *listed);
+        let listing = match kept.listings.get(&listed) {
+            Some(listing) => listing.clone(),
+            None => list(&catalogue, is_listed),
+        };
+        kept.listings.insert(listed, listing.clone());
+        kept.callers.insert(key, listing.clone());
+        listing
+    }
+}
+
+/// Lists the tools of these places with the servers' own bytes.
+fn list(catalogue: &Catalogue, is_listed: impl Fn(usize) -> bool) -> Arc<ToolListing> {
+    let tools = catalogue.entries().iter().enumerate();
+    let tools = tools.filter(|(place, _)| is_listed(*place));
+    let tools = tools.map(|(_, entry)| entry.listed().clone()).collect();
+    Arc::new(ToolListing::new(catalogue.generation(), tools))
+}

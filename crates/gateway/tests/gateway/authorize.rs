@@ -1,0 +1,57 @@
+//! `[[authorize]]`: who sees and calls which tool.
+
+use serde_json::{Value, json};
+
+use crate::audit::records;
+use crate::support::{Gateway, answer_of, answered, ends, sample, text};
+
+#[tokio::test]
+async fn a_denied_tool_is_not_listed_and_its_calls_leave_a_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.jsonl");
+    let config = format!(
+        "[[authorize]]\nname = \"no orders\"\ntool = [\"orders.get_order\"]\n\
+         principal = [\"anon*\"]\nthen = \"deny\"\n[audit]\npath = {path:?}\n{}",
+        sample("orders")
+    );
+    let gateway = Gateway::fixed(&config).await;
+    let plans = json!({"_meta": {"io.callward/plans": true}});
+    let (_, body) = answered(gateway.modern("tools/list", plans)).await;
+    let answer = answer_of(&body);
+    let tools = answer["result"]["tools"].as_array().unwrap();
+    let is_order = |tool: &&Value| tool["name"] == "orders__get_order";
+    assert!(tools.len() > 3 && tools.iter().find(is_order).is_none());
+    let plans = answer["result"]["_meta"]["io.callward/plans"].as_object();
+    assert_eq!(plans.unwrap().len(), tools.len());
+    let denied = gateway.order(1).await;
+    let unknown = gateway.mcp("orders__get_ordex", json!({})).await;
+    let same = unknown["error"].to_string().replace("ordex", "order");
+    assert_eq!(denied["error"].to_string(), same);
+    assert_eq!(denied["error"]["code"], -32602);
+    let explain = [
+        "explain",
+        "orders__get_order",
+        "{}",
+        "--url",
+        &gateway.admin,
+        "--as",
+    ];
+    for (who, said) in [
+        ("anonymous", "rule `no orders`"),
+        ("key#1", "rule `default`"),
+    ] {
+        let shown = ends(&[&explain[..], &[who]].concat()).await;
+        assert!(
+            text(&shown.stdout).contains(said),
+            "{}",
+            text(&shown.stdout)
+        );
+    }
+    gateway.stopped().await;
+    let refused = records(&path, "refused");
+    let rule = |record: &Value| record["rule"].as_str().map(str::to_owned);
+    let rules: Vec<_> = refused.iter().map(rule).collect();
+    assert_eq!(rules, [Some("no orders".to_owned()), None]);
+    assert_eq!(refused[0]["decision"]["by"], "authorization");
+    assert_eq!(refused[0]["policy"].as_str().unwrap().len(), 12);
+}

@@ -1,0 +1,82 @@
+//! The rules of a stack: which caller may call which tool.
+
+use std::sync::Arc;
+
+use callward_auth::{AuthorizeLayer, Policy};
+use callward_core::trail::{Decision, Stage, Verdict};
+use callward_core::{Caller, ToolCall, ToolError};
+
+use crate::builder::StackBuilder;
+use crate::explain::Explanation;
+use crate::stack::Stack;
+
+impl StackBuilder {
+    /// Sets which caller may call which tool. Default: all may call all, within the scopes that
+    /// their credentials are limited to.
+    ///
+    /// A call that is denied fails as one of an unknown tool does; so where there are rules, the
+    /// error for an unknown tool names no similar tools. Lists are made elsewhere: ask
+    /// [`Policy::lists`] for each tool.
+    pub fn authorize(mut self, policy: Policy) -> Self {
+        self.authorize = AuthorizeLayer::new(Arc::new(policy));
+        self
+    }
+}
+
+impl Stack {
+    /// Returns the rules; `None` if all callers may call all tools.
+    #[must_use]
+    pub fn policy(&self) -> Option<&Arc<Policy>> {
+        self.0.authorize.policy()
+    }
+
+    /// Returns why all calls of a tool are treated as they are, and whether this caller sees the
+    /// tool in lists.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::UnknownTool`](crate::ErrorKind::UnknownTool) if no server offers such a tool.
+    pub fn explain_as(&self, tool: &str, caller: &Caller) -> Result<Explanation, ToolError> {
+        let mut explanation = self.explain(tool)?;
+        explanation.authorization = self.policy().map(|policy| {
+            let (verdict, why) = match policy.lists(caller, &explanation.tool) {
+                true => (
+                    Verdict::Pass,
+                    "some call may be allowed, so the tool is listed",
+                ),
+                false => (
+                    Verdict::Refused,
+                    "no call is allowed, so the tool is not listed",
+                ),
+            };
+            Decision::new(Stage::Authorize, verdict, why)
+        });
+        Ok(explanation)
+    }
+
+    /// Returns what is decided about a call, if there are rules or its credential is limited.
+    pub(crate) fn ruled(&self, call: &ToolCall) -> Option<Decision> {
+        let open = Policy::default();
+        let policy = self.policy().map_or(&open, |policy| policy);
+        let is_limited = call.caller().credential.scopes.is_some();
+        (is_limited || !policy.is_open()).then(|| {
+            let ruling =
+                policy.decide(call.caller(), call.tool(), call.applied(), call.arguments());
+            ruling.decision()
+        })
+    }
+}
+
+/// Records refused calls in the audit log, where their plans ask for no record.
+#[cfg(feature = "audit")]
+pub(crate) fn noting(layer: AuthorizeLayer, audit: &callward_audit::AuditLayer) -> AuthorizeLayer {
+    let Some(log) = audit.log.clone() else {
+        return layer;
+    };
+    layer.on_refused(move |call, error| {
+        if call.plan().audit.level == callward_core::AuditLevel::None {
+            let tool = format!("{}.{}", call.tool().set(), call.tool().name());
+            log.note_refused(&tool, Some(call.caller()), call.inbound.as_ref(), error);
+        }
+    })
+}
