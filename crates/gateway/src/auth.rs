@@ -9,11 +9,15 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use callward::telemetry::names::metric::{AUTH_REFUSALS, label};
 use callward_auth::keys::{KeyFile, Keys};
-use callward_auth::{Authenticated, Authenticator, Reason, Refusal, VerifyToken};
+use callward_auth::tokens::Tokens;
+use callward_auth::{
+    Authenticated, Authenticator, Challenge, Reason, Refusal, ResourceMetadata, VerifyToken,
+};
 use callward_mcp::server::{Anonymous, Identified, Identify, Refused};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Meter};
 use tokio::time::MissedTickBehavior;
+use url::Url;
 
 use crate::config::{self, KeySource};
 use crate::error::AppError;
@@ -31,6 +35,10 @@ const LOOKS_A_SAVE: u32 = 60;
 pub(crate) struct Auth {
     /// `None` if keys are off.
     keys: Option<Arc<Keys>>,
+    /// `None` if there are no issuers.
+    tokens: Option<Tokens>,
+    /// What clients without a valid token read, if there are issuers.
+    pub(crate) metadata: Option<ResourceMetadata>,
 }
 
 /// Returns the file of keys, by default `keys.json` in the state directory.
@@ -64,25 +72,47 @@ impl Auth {
             true => Some(Arc::new(Keys::open(key_file(&config.keys, state)?)?)),
             false => None,
         };
-        Ok(Self { keys })
+        let (mut tokens, mut metadata) = (None, None);
+        if !config.issuers.is_empty() {
+            let found = Tokens::new(config.issuers.clone());
+            tokens = Some(found.map_err(|error| AppError::Usage(error.to_string()))?);
+            let resource = config.resource.as_deref().unwrap_or_default();
+            let issuers = config.issuers.iter().map(|one| one.issuer.clone());
+            metadata = Some(ResourceMetadata::new(
+                resource,
+                "Callward",
+                issuers.collect(),
+            ));
+        }
+        Ok(Self {
+            keys,
+            tokens,
+            metadata,
+        })
     }
 
     /// Returns what identifies the sender of a request: everyone is anonymous without `[auth]`.
     pub(crate) fn identify(&self, refusals: &Refusals) -> Arc<dyn Identify> {
-        let Some(keys) = &self.keys else {
-            return Arc::<Anonymous>::default();
-        };
         let mut authenticator = Authenticator::default();
-        authenticator.keys = Some(Arc::clone(keys) as Arc<dyn VerifyToken>);
+        authenticator.keys = self.keys.clone().map(|keys| keys as Arc<dyn VerifyToken>);
+        let tokens = self.tokens.clone();
+        authenticator.tokens = tokens.map(|tokens| Arc::new(tokens) as Arc<dyn VerifyToken>);
+        if authenticator.keys.is_none() && authenticator.tokens.is_none() {
+            return Arc::<Anonymous>::default();
+        }
         Arc::new(Identifier {
             authenticator,
             refusals: refusals.clone(),
+            metadata: self.metadata.as_ref().and_then(ResourceMetadata::url),
         })
     }
 
     /// Returns why no client can be identified yet, if that is so.
     pub(crate) fn lacks(&self) -> Option<String> {
         let keys = self.keys.as_ref().filter(|keys| keys.is_empty())?;
+        if self.tokens.is_some() {
+            return None;
+        }
         let path = keys.file().path().display();
         Some(format!(
             "{path} has no keys, so every client is refused; `callward keys create NAME` makes one"
@@ -149,6 +179,8 @@ impl Told {
 struct Identifier {
     authenticator: Authenticator,
     refusals: Refusals,
+    /// Where clients learn how to get a token.
+    metadata: Option<Url>,
 }
 
 impl Identify for Identifier {
@@ -158,15 +190,25 @@ impl Identify for Identifier {
             .authenticate(&request.headers, &request.uri);
         match found {
             Authenticated::Now(found) => {
-                Identified::Now(found.map_err(|refusal| self.refusals.refuse(refusal)))
+                let metadata = self.metadata.as_ref();
+                Identified::Now(found.map_err(|refusal| self.refusals.refuse(refusal, metadata)))
             }
             Authenticated::Later(found) => {
-                let refusals = self.refusals.clone();
+                let (refusals, metadata) = (self.refusals.clone(), self.metadata.clone());
                 Identified::Later(Box::pin(async move {
-                    found.await.map_err(|refusal| refusals.refuse(refusal))
+                    let refused = |refusal| refusals.refuse(refusal, metadata.as_ref());
+                    found.await.map_err(refused)
                 }))
             }
         }
+    }
+
+    fn step_up(&self, _: &Parts, scopes: &str) -> Option<HeaderValue> {
+        let scopes: Vec<_> = scopes.split(' ').collect();
+        Some(challenge(
+            Challenge::InsufficientScope(&scopes),
+            self.metadata.as_ref(),
+        ))
     }
 }
 
@@ -189,26 +231,37 @@ impl Refusals {
     }
 
     /// Counts a refusal, and returns the answer to it.
-    fn refuse(&self, refusal: Refusal) -> Refused {
+    fn refuse(&self, refusal: Refusal, metadata: Option<&Url>) -> Refused {
         let reason = refusal.reason;
         self.0.add(1, &[of(reason)]);
         tracing::debug!(reason = reason.as_str(), "a request is refused");
-        let (status, challenge) = match reason {
+        let (status, why) = match reason {
             Reason::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, None),
-            Reason::Missing => (StatusCode::UNAUTHORIZED, Some("Bearer")),
-            _ => (
-                StatusCode::UNAUTHORIZED,
-                Some("Bearer error=\"invalid_token\""),
-            ),
+            Reason::Missing => (StatusCode::UNAUTHORIZED, Some(Challenge::Missing)),
+            _ => (StatusCode::UNAUTHORIZED, Some(Challenge::Invalid)),
         };
         let message = match reason {
-            Reason::Missing => "a credential is needed: `Authorization: Bearer KEY`".to_owned(),
+            Reason::Missing => {
+                "a credential is needed: `Authorization: Bearer` with a key or a token".to_owned()
+            }
             _ => refusal.to_string(),
         };
         let mut refused = Refused::new(status, message);
-        refused.challenge = challenge.map(HeaderValue::from_static);
+        refused.challenge = why.map(|why| challenge(why, metadata));
         refused.retry_after = refusal.retry_after;
         refused
+    }
+}
+
+/// Returns what a client reads to get a credential.
+fn challenge(why: Challenge<'_>, metadata: Option<&Url>) -> HeaderValue {
+    match (metadata, why) {
+        (Some(metadata), why) => why.header(metadata),
+        (None, Challenge::Missing) => HeaderValue::from_static("Bearer"),
+        (None, Challenge::Invalid) => HeaderValue::from_static("Bearer error=\"invalid_token\""),
+        (None, Challenge::InsufficientScope(_)) => {
+            HeaderValue::from_static("Bearer error=\"insufficient_scope\"")
+        }
     }
 }
 

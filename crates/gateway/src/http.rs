@@ -6,6 +6,7 @@
 //! | `/healthz` | 200 as long as the process answers |
 //! | `/readyz` | 200 while calls should be sent here, else 503 and what is missing |
 //! | `/metrics` | Prometheus text for known hosts, only with `http.metrics = true` |
+//! | `/.well-known/oauth-protected-resource` | how to get a token, with `auth.issuers` |
 //!
 //! A host that is malformed or given twice is refused everywhere. What operators ask is on the
 //! [admin listener](crate::admin).
@@ -22,12 +23,14 @@ use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use callward::core::InvalidValue;
+use callward_auth::well_known_path;
 use callward_mcp::server;
 use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower::{Service, service_fn};
 
+use crate::auth::Auth;
 use crate::backend::StackBackend;
 use crate::config::{Http, as_usize};
 use crate::connections::Routes;
@@ -71,7 +74,7 @@ pub(crate) fn bound(listener: &TcpListener) -> Result<SocketAddr, AppError> {
 pub(crate) fn gateway(
     runtime: Arc<Runtime>,
     config: &Http,
-    identify: Arc<dyn server::Identify>,
+    auth: &Auth,
 ) -> Result<impl Routes<Future: Send> + use<>, AppError> {
     let hosts: Arc<[server::HostPattern]> = patterns(&config.allowed_hosts)?.into();
     let (known, ready) = (hosts.clone(), runtime.clone());
@@ -87,6 +90,16 @@ pub(crate) fn gateway(
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))
         .route_layer(from_fn(for_probes));
+    if let Some(metadata) = auth.metadata.clone() {
+        // any page may read how to get a token
+        let anyone = [(header::ACCESS_CONTROL_ALLOW_ORIGIN, "*")];
+        let metadata = get(async move || (anyone, json(StatusCode::OK, &metadata)));
+        for endpoint in ["", server::PATH] {
+            let path = well_known_path(endpoint);
+            others = others.route(&path, metadata.clone());
+        }
+    }
+    let identify = auth.identify(&runtime.telemetry.refusals);
     let backend = StackBackend::new(runtime.clone());
     let endpoint = endpoint(backend, identify, config, &runtime.stop.closing)?;
     if config.metrics {

@@ -4,14 +4,14 @@ use std::fmt;
 use std::time::Duration;
 
 use callward_core::human;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize, Serializer};
 use url::{Host, Url};
 
 /// More would keep tokens valid that have long expired.
 const MAX_LEEWAY: Duration = Duration::from_secs(10 * 60);
 
 /// An authorization server whose tokens are accepted.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(clippy::exhaustive_structs, reason = "a config, built by its fields")]
 pub struct IssuerConfig {
@@ -42,7 +42,7 @@ fn default_leeway() -> Duration {
 }
 
 /// An endpoint that tells what a token stands for (RFC 7662).
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(clippy::exhaustive_structs, reason = "a config, built by its fields")]
 pub struct IntrospectionConfig {
@@ -54,7 +54,7 @@ pub struct IntrospectionConfig {
     pub client_secret: Secret,
 }
 
-/// A text that `Debug` does not show.
+/// A text that `Debug` does not show, and that is serialized as `[redacted]`.
 #[derive(Clone, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);
@@ -67,6 +67,12 @@ impl Secret {
 
     pub(super) fn reveal(&self) -> &str {
         &self.0
+    }
+}
+
+impl Serialize for Secret {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str("[redacted]")
     }
 }
 

@@ -85,7 +85,7 @@ pub(crate) async fn run(mut args: Serve, state: Option<&StateDir>, log: &Log) ->
 /// [`AppError::Usage`] if other machines can reach it and the config does not allow that.
 pub(crate) fn listen_at(address: SocketAddr, config: &mut Config) -> Result<(), AppError> {
     if !config.http.insecure
-        && !config.auth.keys.is_on()
+        && !config.auth.is_on()
         && let Some(why) = exposed(address, PUBLIC)
     {
         return Err(AppError::Usage(format!("--http: {why}")));
@@ -156,8 +156,7 @@ pub(crate) async fn serve(
     }
     let (stack, calls) = (&runtime.stack, &runtime.stop.calls);
     runtime.telemetry.observe_calls(calls);
-    let identify = auth.identify(&runtime.telemetry.refusals);
-    let routes = http::gateway(runtime.clone(), &config.http, identify)?;
+    let routes = http::gateway(runtime.clone(), &config.http, &auth)?;
     let operators = admin::routes(runtime.clone());
     let closing = runtime.stop.closing.clone();
     let mut limits = config.http.connections.clone();
@@ -240,7 +239,7 @@ fn say_where(url: &str, admin: &AdminAddress, manner: &Manner, config: &Config) 
     };
     let is_exposed = |address: &SocketAddr| exposed(*address, ADMIN).is_some();
     let is_public = is_exposed(&config.http.listen);
-    let is_open = is_public && !config.auth.keys.is_on();
+    let is_open = is_public && !config.auth.is_on();
     if is_public && !is_open {
         output::warning(&format_args!(
             "{} can be reached from other machines, and keys pass it unencrypted: put a proxy with \

@@ -9,13 +9,15 @@ use callward::StackBuilder;
 use callward::core::infer::Lexicon;
 use callward::core::{BaggageFilter, InvalidConfig, Lifetime, RuleSet};
 use callward::telemetry::export::OtlpConfig;
+use callward_auth::ResourceMetadata;
+use callward_auth::tokens::Tokens;
 use callward_mcp::server::{HostPattern, OriginPattern};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::error::{Fault, Source, dotted};
-use super::{ADMIN, AdminAddress, Config, KeySource, PUBLIC, exposed};
+use super::{ADMIN, AdminAddress, Auth, Config, KeySource, PUBLIC, exposed};
 use crate::view::with_values;
 
 /// The longest that anything may wait or run: no client waits a day.
@@ -151,6 +153,27 @@ impl Faults<'_, '_> {
         });
     }
 
+    fn issuers(&mut self, auth: &Auth) {
+        for (number, issuer) in (1_usize..).zip(&auth.issuers) {
+            let key = format!("auth.issuers.{number}");
+            self.ok(Tokens::new(vec![issuer.clone()]), &key);
+        }
+        if !auth.issuers.is_empty() && self.found.is_empty() {
+            self.ok(Tokens::new(auth.issuers.clone()), "auth.issuers");
+        }
+        let resource = auth.resource.as_deref().unwrap_or_default();
+        let is_url = ResourceMetadata::new(resource, "", Vec::new())
+            .url()
+            .is_some();
+        let is_needed = auth.resource.is_some() || !auth.issuers.is_empty();
+        self.expect(
+            is_url || !is_needed,
+            "auth.resource",
+            "expected the URL of the endpoint as clients know it, such as \
+             \"https://gateway.example.com/mcp\"",
+        );
+    }
+
     fn settings(&mut self, config: &mut Config) {
         let (http, cache) = (&config.http, &config.cache);
         let (telemetry, limits) = (&config.telemetry, &config.limits);
@@ -160,8 +183,9 @@ impl Faults<'_, '_> {
             _ => None,
         };
         let keys = &config.auth.keys;
-        let unless_keys = (!keys.is_on()).then_some(http.listen);
-        for (address, section, advice) in [(unless_keys, "http", PUBLIC), (on_tcp, "admin", ADMIN)]
+        let auth = &config.auth;
+        let unless_asked = (!auth.is_on()).then_some(http.listen);
+        for (address, section, advice) in [(unless_asked, "http", PUBLIC), (on_tcp, "admin", ADMIN)]
         {
             let address = address.filter(|_| !http.insecure);
             let why = address.and_then(|address| exposed(address, advice));
@@ -170,14 +194,15 @@ impl Faults<'_, '_> {
         let is_shared = on_tcp == Some(http.listen) && http.listen.port() != 0;
         let other = "expected another address than `http.listen`";
         self.expect(!is_shared, "admin.listen", other);
-        let is_open = !keys.is_on() && self.source.span("auth").is_some();
+        let is_open = !auth.is_on() && self.source.span("auth").is_some();
         self.expect(
             !is_open,
             "auth",
-            "expected `keys = true`: without it, no client is asked",
+            "expected `keys = true` or `issuers`: without them, no client is asked",
         );
         let is_named = *keys != KeySource::File("".into());
         self.expect(is_named, "auth.keys", "expected the path of a file");
+        self.issuers(auth);
         let pattern = str::parse::<HostPattern>;
         self.each(&http.allowed_hosts, "http.allowed_hosts", pattern);
         let pattern = str::parse::<OriginPattern>;
