@@ -55,7 +55,7 @@ async fn a_cached_answer_is_never_given_to_a_denied_caller() {
         let denied = ask(&stack, name, "bob").await.unwrap_err();
         assert_eq!(denied.kind, ErrorKind::UnknownTool);
         assert_eq!(&*denied.authorization.as_ref().unwrap().rule, "orders");
-        // the same words as for a name that nobody has, whatever is similar
+        // the same words as for an unknown name, whatever is similar
         let other = name.replace("order", "ordes");
         let unknown = ask(&stack, &other, "bob").await.unwrap_err();
         let seen = |error: &ToolError| (error.kind, error.delivery, error.rpc_code());

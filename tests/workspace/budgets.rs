@@ -8,17 +8,17 @@ use crate::sources::{root, sources};
 
 /// The most lines of code, without comments, blank lines and tests. A budget falls with its crate.
 const BUDGETS: [(&str, usize); 17] = [
-    ("audit", 1486),
-    ("auth", 2600),
+    ("audit", 1509),
+    ("auth", 2400),
     ("breaker", 1250),
     ("cache", 4045),
     ("chaos", 727),
-    ("core", 9060),
-    ("facade", 3073),
-    ("gateway", 9800),
+    ("core", 9150),
+    ("facade", 3074),
+    ("gateway", 9900),
     ("limit", 1265),
     ("loopguard", 389),
-    ("mcp", 9640),
+    ("mcp", 9560),
     ("registry", 921),
     ("replay", 2264),
     ("retry", 1532),

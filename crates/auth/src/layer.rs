@@ -22,7 +22,7 @@ pub(crate) struct Shared {
     pub(crate) refused: Option<Refused>,
 }
 
-/// What is told of each refused call.
+/// What is reported about each refused call.
 pub(crate) type Refused = Arc<dyn Fn(&ToolCall, &ToolError) + Send + Sync>;
 
 impl fmt::Debug for Shared {

@@ -1,4 +1,4 @@
-//! What a client without a valid token is told, so that it can get one (RFC 9728, RFC 6750).
+//! What a client without a valid token reads, so that it can get one (RFC 9728, RFC 6750).
 
 use http::HeaderValue;
 use serde::Serialize;

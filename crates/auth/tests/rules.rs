@@ -222,7 +222,7 @@ async fn the_layer_refuses_before_anything_is_sent() {
         assert_eq!(&*error.authorization.as_ref().unwrap().rule, rule);
         assert_eq!(server.started(), 0);
         if then == "deny" {
-            // byte for byte that of a name nobody has
+            // byte for byte that of an unknown name
             let unknown = unknown_tool("test__wipe");
             assert_eq!(error.to_string(), unknown.to_string());
             assert_eq!(error.rpc_code(), unknown.rpc_code());

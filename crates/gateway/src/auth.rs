@@ -126,7 +126,7 @@ impl Auth {
         };
         let mut looks = tokio::time::interval(LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut reading, mut saving) = (Told::default(), Told::default());
+        let (mut reading, mut saving) = (Failing::default(), Failing::default());
         loop {
             for _ in 0..LOOKS_A_SAVE {
                 looks.tick().await;
@@ -160,15 +160,15 @@ async fn blocking<T: Send + 'static, E: Display + 'static>(
 
 /// Whether a failure was logged already.
 #[derive(Default)]
-struct Told(bool);
+struct Failing(bool);
 
-impl Told {
+impl Failing {
     /// Returns what is there; logs a failure unless the last one failed too.
     fn once<T>(&mut self, result: Result<T, String>, so: &str) -> Option<T> {
-        let was_told = std::mem::replace(&mut self.0, result.is_err());
+        let was_failing = std::mem::replace(&mut self.0, result.is_err());
         result
             .inspect_err(|error| {
-                if !was_told {
+                if !was_failing {
                     tracing::warn!(%error, "{so}");
                 }
             })

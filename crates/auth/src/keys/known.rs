@@ -26,8 +26,8 @@ pub struct Keys {
 struct Table {
     /// `None` if there is no file yet.
     stamp: Option<Stamp>,
-    /// By hash. Whoever measures how long a look-up takes learns about hashes, and no one can make
-    /// a key for a hash that is nearly right: no comparison needs constant time.
+    /// By hash. The time of a look-up reveals something of hashes, and no one can make a key for a
+    /// hash that is nearly right: no comparison needs constant time.
     keys: HashMap<KeyHash, Known>,
 }
 
@@ -139,7 +139,7 @@ impl Keys {
     ///
     /// # Errors
     ///
-    /// [`Refusal`] if it is no key, or one that is unknown, revoked or expired.
+    /// [`Refusal`] unless it is a key: if it is unknown, revoked or expired.
     pub fn check(&self, text: &str, now: SystemTime) -> Result<Arc<Caller>, Refusal> {
         let hash = KeyHash::of_key(text).ok_or(Reason::UnknownKey)?;
         let table = self.table.load();

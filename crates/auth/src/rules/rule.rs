@@ -99,7 +99,7 @@ impl Rule {
             let scopes = credential.scopes.as_ref();
             scopes.is_some_and(|scopes| scopes.contains(scope))
         };
-        // whoever allows a restricted tool has to say to whom
+        // a rule that allows a restricted tool has to name a role
         let is_careless = self.then != Then::Deny && self.role.is_any() && plan.limits.restricted;
         !is_careless
             && self.tool.admits(|glob| glob.fits(tool))
@@ -119,7 +119,7 @@ impl Rule {
 }
 
 /// A list of which one element must hold; an absent one always holds. It cannot be empty: a rule
-/// for nobody would else be one for all.
+/// for no one would otherwise be one for all.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct AnyOf<T>(Vec<T>);

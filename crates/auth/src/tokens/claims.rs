@@ -79,7 +79,7 @@ pub(super) fn caller(
     Ok(Caller::new(Principal::of(&issuer.issuer, subject)).with_credential(credential))
 }
 
-/// Returns the claim of a name, or else at a path; `null` is none.
+/// Returns the claim of a name, or else at a path. `null` counts as absent.
 fn claim<'a>(claims: &'a Claims, path: &str) -> Option<&'a Value> {
     // a name may contain dots: many are URLs
     let named = claims.get(path).or_else(|| {

@@ -23,7 +23,7 @@ use crate::{Reason, Refusal};
 const KEEP_ACTIVE: Duration = Duration::from_secs(60);
 const KEEP_INACTIVE: Duration = Duration::from_secs(10);
 const MAX_BODY: usize = 64 << 10;
-/// Everyone can send tokens that no one knows; so many are asked about at once.
+/// How many tokens the issuer is asked about at a time: anyone can send unknown ones.
 pub(super) const MAX_RUNNING: usize = 32;
 /// After this time another may be asked about.
 const BUSY: Duration = Duration::from_secs(1);

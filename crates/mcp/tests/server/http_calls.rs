@@ -159,7 +159,7 @@ impl Identify for ByHeader {
                 Err(refused)
             }
             user => Ok(Arc::new(Caller::new(Principal::new(
-                user.unwrap_or("nobody"),
+                user.unwrap_or("unnamed"),
             )))),
         })))
     }
@@ -180,7 +180,7 @@ async fn the_caller_is_the_one_identified_and_so_is_its_session() {
     let server = Server::serving(bench, router).await;
     let whoami = || server.post(call("1", "seen", ""));
     let stateless = seen(whoami()).await;
-    assert_eq!(stateless["principal"], "nobody");
+    assert_eq!(stateless["principal"], "unnamed");
     assert_eq!(stateless["session"], json!(null));
     let opened = server.post(INITIALIZE).header("x-user", "ada").send().await;
     let session = session_of(opened.unwrap().headers());

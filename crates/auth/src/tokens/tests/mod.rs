@@ -129,7 +129,7 @@ fn with(claims: &Value) -> Value {
     all
 }
 
-/// A time that is so many seconds from now.
+/// A time this number of seconds from now.
 fn seconds(from_now: i64) -> i64 {
     let now = now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     i64::try_from(now).unwrap() + from_now
