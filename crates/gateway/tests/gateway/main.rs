@@ -32,4 +32,5 @@ mod servers;
 mod startup;
 mod support;
 mod tls;
+mod tokens;
 mod traces;
