@@ -28,11 +28,9 @@ impl Site {
         let is_there = Arc::new(AtomicBool::new(is_there));
         let [lists, answers] = [(); 2].map(|()| {
             let is_there = is_there.clone();
-            move || {
-                is_there
-                    .load(Ordering::SeqCst)
-                    .then_some(())
-                    .ok_or_else(refused)
+            move || match is_there.load(Ordering::SeqCst) {
+                true => Ok(()),
+                false => Err(refused()),
             }
         });
         let service = MockService::new(move |_, _| {
@@ -144,9 +142,8 @@ async fn a_call_waiting_for_a_breaker_is_answered_when_the_server_is_back() {
     let site = Site::new(true);
     let stack = site.start().await;
     site.set(false);
-    let server = stack
-        .breaker_set()
-        .circuit(site.server.id(), Subject::Server);
+    let breakers = stack.breaker_set();
+    let server = breakers.circuit(site.server.id(), Subject::Server);
     for _ in 0..5 {
         server.clone().admit().unwrap().fail(&"down");
     }

@@ -62,37 +62,24 @@ async fn a_setting_without_sense_fails_the_build_and_is_named() {
     let apart = |id| in_set(id).instances(Instances::Principal);
     let alone = |set: fn(Server) -> Server| with([set(server("a"))]);
     let rules = [rule(in_set("a"), "x"), rule(in_set("b"), "y")];
-    let scopes = [
-        reads(in_set("a"), "x"),
-        in_set("b"),
-        reads(in_set("c"), "y"),
-    ];
+    let [first, last] = [("a", "x"), ("c", "y")].map(|(id, of)| reads(in_set(id), of));
+    let breakers = Stack::builder().server_breaker(breaker);
+    let free = alone(|one| one.cost_factor(f64::NAN));
+    let heavy = alone(|one| one.weight(101));
     for (builder, named) in [
-        (
-            Stack::builder().server_breaker(breaker),
-            "servers: probes is 0",
-        ),
+        (breakers, "servers: probes is 0"),
         (Stack::builder().ping(ping), "interval"),
         (Stack::builder().loop_guard(guard), "failures"),
         (Stack::builder().router(router), "router: cost_budget"),
         (limits(no_time), "attempt_timeout"),
         (limits(no_rate), "per_principal"),
         (alone(|one| one.calls_per_minute(0.0)), "server `a`: in_all"),
-        (
-            alone(|one| one.cost_factor(f64::NAN)),
-            "server `a`: cost_factor",
-        ),
-        (
-            alone(|one| one.weight(101)),
-            "server `a`: 101 is not a weight",
-        ),
-        (
-            with([server("a"), server("a")]),
-            "two servers are called `a`",
-        ),
+        (free, "server `a`: cost_factor"),
+        (heavy, "server `a`: 101 is not a weight"),
+        (with(["a", "a"].map(server)), "two servers are called `a`"),
         (with([apart("a"), in_set("b")]), "instance"),
         (with(rules), "arguments"),
-        (with(scopes), "reads and writes"),
+        (with([first, in_set("b"), last]), "reads and writes"),
     ] {
         let error = builder.build().await.unwrap_err().to_string();
         assert!(error.contains(named), "{named}: {error}");
@@ -103,19 +90,15 @@ async fn a_setting_without_sense_fails_the_build_and_is_named() {
 async fn a_server_without_sense_is_not_added_and_changes_nothing() {
     let stack = with([in_set("a")]).build().await.unwrap();
     let (generation, breakers) = (stack.catalogue().generation(), stack.breakers().len());
+    let untrusted = in_set("b").trust(Trust::Untrusted);
+    let scoped = reads(in_set("b"), "x");
     for (server, named) in [
         (in_set("a"), "two servers are called `a`"),
-        (
-            in_set("b").trust(Trust::Untrusted),
-            "how far they are trusted",
-        ),
+        (untrusted, "how far they are trusted"),
         (in_set("b").prefix(None), "the prefix"),
         (server("c").weight(101), "101 is not a weight"),
         (server("c").calls_per_minute(-1.0), "server `c`"),
-        (
-            reads(in_set("b"), "x"),
-            "which state a tool reads and writes cannot change",
-        ),
+        (scoped, "which state a tool reads and writes cannot change"),
     ] {
         let error = stack.add_server(server).await.unwrap_err().to_string();
         assert!(error.contains(named), "{named}: {error}");

@@ -49,10 +49,8 @@ async fn stack() -> (Stack, Shared) {
     let server = Server::new(tools.unwrap())
         .override_tool(name(), Annotations::default().with_destructive(true))
         .refine_tool(name(), lists);
-    (
-        Stack::builder().server(server).build().await.unwrap(),
-        shared,
-    )
+    let stack = Stack::builder().server(server).build().await;
+    (stack.unwrap(), shared)
 }
 
 const LIST: &str = r#"{"action":"list"}"#;

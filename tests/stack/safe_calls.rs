@@ -71,11 +71,8 @@ fn safe_calls_get_through_where_repeats_are_not_limited() {
             fastrand::seed(seed);
             let (failures, attempts) = paused().block_on(run(seed, share, retry));
             let failed = failures.len() as u64;
-            assert!(
-                failed * of_calls <= CALLS,
-                "{failed}, {:?}",
-                failures.first()
-            );
+            let first = failures.first();
+            assert!(failed * of_calls <= CALLS, "{failed}, {first:?}");
             // the faults were there
             assert!(attempts * 10 > CALLS * tried, "seed {seed}: {attempts}");
         }

@@ -8,10 +8,7 @@
 //! Each of these faults, put in one at a time, fails a test here: a place given back twice; a
 //! ticket not compared with the generation.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "helpers of tests fail by panicking, like the tests themselves"
-)]
+#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -15,10 +15,7 @@
 //! tell the orders of counting and raising apart: either is sound while a write raises at both
 //! ends.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "helpers of tests fail by panicking, like the tests themselves"
-)]
+#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::sync::Arc;
 
@@ -275,11 +272,8 @@ fn identical_reads() {
         block_on(client).unwrap();
     }
     let stats = setting.handle.stats();
-    assert_eq!(
-        (stats.misses, stats.hits + stats.joined),
-        (1, 3),
-        "{stats:?}"
-    );
+    let found = (stats.misses, stats.hits + stats.joined);
+    assert_eq!(found, (1, 3), "{stats:?}");
 }
 
 #[test]

@@ -3,10 +3,7 @@
 //! One test in a binary of its own: moka's garbage is freed, and counted, by any thread of the
 //! process.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "helpers of tests fail by panicking, like the tests themselves"
-)]
+#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::future::ready;
 

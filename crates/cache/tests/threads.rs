@@ -1,10 +1,7 @@
 //! The same promise on real threads: no read answers a state from before a write that had ended;
 //! with one value and with several, with and without rules, and with a large and a small store.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "helpers of tests fail by panicking, like the tests themselves"
-)]
+#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

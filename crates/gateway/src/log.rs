@@ -76,7 +76,9 @@ struct Text;
 impl Write for Text {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let text = plain::logged(String::from_utf8_lossy(line).trim_end_matches('\n'));
-        writeln!(Stderr, "{text}").map(|()| line.len())
+        // in one piece: another thread may write at the same time
+        Stderr.write_all((text + "\n").as_bytes())?;
+        Ok(line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {

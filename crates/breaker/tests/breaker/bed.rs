@@ -1,5 +1,4 @@
 //! A scripted server behind its breakers, on a paused clock.
-#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::sync::Arc;
 use std::time::Duration;

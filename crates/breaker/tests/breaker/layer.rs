@@ -1,5 +1,4 @@
 //! Calls through the breakers of a server and its tools.
-#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
 //! What the router asks of a set, and what operators do to it.
-#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use callward_breaker::{BreakerSet, BreakerState, BreakerStatus, Subject};
 use callward_core::{ServerId, ToolName};

@@ -33,10 +33,7 @@
 // everything that keeps the results of reads in flight, a running call that is joined too late, nor
 // another set's name taken for the own one (`tests/behaviour` does).
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "helpers of tests fail by panicking, like the tests themselves"
-)]
+#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 mod judge;
 mod play;

@@ -38,10 +38,8 @@ fn look(listing: &str) -> Vec<Finding> {
             description: Some(columns[1]).filter(|text| !text.is_empty()),
             ..Subject::new(name)
         };
-        (
-            subject,
-            serde_json::from_str::<Box<RawValue>>(&raw).unwrap(),
-        )
+        let raw: Box<RawValue> = serde_json::from_str(&raw).unwrap();
+        (subject, raw)
     });
     let tools: Vec<_> = tools.collect();
     let candidates = tools.iter().map(|(subject, raw)| Candidate {
@@ -169,11 +167,8 @@ fn each_code_is_found_where_it_is_and_not_where_it_is_not() {
             Some(("- ", tool)) => lacks = format!("{lacks}{tool}\n"),
             _ => {
                 if let Some(code) = Code::by_name(code) {
-                    assert!(
-                        codes(&has).contains(&code),
-                        "{code} in {has}: {:?}",
-                        codes(&has)
-                    );
+                    let found = codes(&has);
+                    assert!(found.contains(&code), "{code} in {has}: {found:?}");
                     assert!(!codes(&lacks).contains(&code), "{code} in {lacks}");
                     seen.insert(code);
                 }
@@ -189,45 +184,38 @@ fn findings_come_by_tool_and_the_worst_first() {
     let careful = r#"get_user | Returns a user by id. | READ
 delete_user | Deletes a user for good. | "readOnlyHint":false,"destructiveHint":true,"idempotentHint":true,"openWorldHint":false,"x-team":"accounts","title":"Delete""#;
     let on = |name: &str| format!("{name} | Returns a user by id. | \"readOnlyHint\":true\n");
+    let careless = "thing | |\ndelete.user | Deletes a user. | \"readOnlyHint\":true";
+    let broken = "get_user | Returns a user by id. | \"readOnly\"";
+    // tools are compared within their server only
+    let three = [on("a: get_user"), on("b: get_user"), on("c: getUser")].concat();
+    let two = [on("a: get_user"), on("a: getUser")].concat();
+    let of_two = "0 missing-open-world-hint 1 similar-names 1 missing-open-world-hint";
+    let each = "0 missing-open-world-hint 1 missing-open-world-hint 2 missing-open-world-hint";
+    let all = "0 missing-read-only-hint 0 missing-description 0 unclear-name \
+               1 read-only-destroys 1 missing-open-world-hint 1 dotted-name";
     for (listing, expected) in [
         (careful, ""),
-        (
-            "thing | |\ndelete.user | Deletes a user. | \"readOnlyHint\":true",
-            "0 missing-read-only-hint 0 missing-description 0 unclear-name \
-             1 read-only-destroys 1 missing-open-world-hint 1 dotted-name",
-        ),
-        (
-            "get_user | Returns a user by id. | \"readOnly\"",
-            "0 wrong-type 0 missing-read-only-hint",
-        ),
-        // tools are compared within their server only
-        (
-            &[on("a: get_user"), on("b: get_user"), on("c: getUser")].concat(),
-            "0 missing-open-world-hint 1 missing-open-world-hint 2 missing-open-world-hint",
-        ),
-        (
-            &[on("a: get_user"), on("a: getUser")].concat(),
-            "0 missing-open-world-hint 1 similar-names 1 missing-open-world-hint",
-        ),
+        (careless, all),
+        (broken, "0 wrong-type 0 missing-read-only-hint"),
+        (&three, each),
+        (&two, of_two),
     ] {
         let found = look(listing);
         let found = found
             .iter()
-            .map(|finding| format!("{} {}", finding.index, finding.code));
+            .map(|one| format!("{} {}", one.index, one.code));
         assert_eq!(found.collect::<Vec<_>>().join(" "), expected, "{listing}");
     }
 }
 
 #[test]
 fn a_finding_says_which_value_where_and_what_to_do() {
-    let found =
-        look(r#"get_user | Returns a user. | "readOnlyHint":["yes"],"openWorldHint":false"#);
+    let hints = r#""readOnlyHint":["yes"],"openWorldHint":false"#;
+    let found = look(&format!("get_user | Returns a user. | {hints}"));
     let wrong = &found[0];
-    assert_eq!(
-        wrong.to_string(),
-        "error [wrong-type] get_user: readOnlyHint: is [\"yes\"], not true or false; \
-         give it true or false"
-    );
+    let said = "error [wrong-type] get_user: readOnlyHint: is [\"yes\"], not true or false; \
+                give it true or false";
+    assert_eq!(wrong.to_string(), said);
     let written = r#"{"code":"wrong-type","severity":"error","tool":"get_user","index":0,"field":"readOnlyHint","message":"is [\"yes\"], not true or false","advice":"give it true or false"}"#;
     assert_eq!(serde_json::to_string(wrong).unwrap(), written);
     assert!(found.iter().any(|f| f.code == Code::MissingReadOnlyHint));

@@ -25,10 +25,8 @@ fn a_value_under_a_listed_name_is_left_out_however_the_name_is_spelt() {
     for name in names.split(',') {
         let text = format!("connect {name}=hunter2");
         let shown = redact(&json!([{name: "hunter2"}, text]).to_string());
-        assert_eq!(
-            shown,
-            json!([{name: "[redacted]"}, "[redacted]"]).to_string()
-        );
+        let hidden = json!([{name: "[redacted]"}, "[redacted]"]);
+        assert_eq!(shown, hidden.to_string());
     }
     let names = "compass,passenger,bypass,COMPASS,Passenger,passes,oldpwd,OLDPWD,passing,\
                  pass the salt";
@@ -79,10 +77,8 @@ fn what_is_too_long_is_cut_and_says_so() {
     assert_eq!(read["[cut]"], true);
     let many = format!("[{}1]", "1,".repeat(100));
     let shown = redactor.redact(many.as_bytes());
-    assert!(
-        shown.len() <= 64 && shown.ends_with("1,\"[cut]\"]"),
-        "{shown}"
-    );
+    let is_cut = shown.ends_with("1,\"[cut]\"]");
+    assert!(is_cut && shown.len() <= 64, "{shown}");
     let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
     let shown = redact(&deep);
     assert!(shown.contains("[cut]"));

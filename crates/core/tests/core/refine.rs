@@ -125,10 +125,8 @@ not json => tool read_only
 #[test]
 fn what_can_be_read_in_two_ways_gets_the_strictest_plan() {
     let relaxed = tool(DESTROYS, &[reads("action", Condition::equals("list"))]);
-    let tightened = tool(
-        "readOnly=true",
-        &[rule("action", Condition::equals("delete"), DESTROYS)],
-    );
+    let deletes = rule("action", Condition::equals("delete"), DESTROYS);
+    let tightened = tool("readOnly=true", &[deletes]);
     let bom = "\u{feff}{\"action\":\"list\"}";
     let rows = r#"{"action":"list","action":"delete"}
 {"action":"delete","action":"list"}
@@ -204,11 +202,8 @@ fn a_rule_is_the_operators_word_and_wins_over_every_other_source() {
     let declared = stated("destructive=true idempotent=false tags=theirs");
     let own = stated("tags=ours requiresConfirmation=false");
     let profile = Profile::standard();
-    let rules = [rule(
-        "dry_run",
-        Condition::equals(true),
-        "readOnly=true tags=dry",
-    )];
+    let is_dry = Condition::equals(true);
+    let rules = [rule("dry_run", is_dry, "readOnly=true tags=dry")];
     for trust in Trust::ALL {
         for operator in [own.clone(), own.clone().with_destructive(true)] {
             let said = Hints {

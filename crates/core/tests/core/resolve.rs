@@ -86,10 +86,8 @@ fn each_tool_is_resolved_as_its_case_says() {
         .replace("READ", "readOnly=true idempotent=true")
         .replace("ASK", "requiresConfirmation")
         .replace("LEVEL", "securityLevel");
-    for case in cases
-        .lines()
-        .filter(|line| !line.is_empty() && !line.starts_with('#'))
-    {
+    let is_case = |line: &&str| !line.is_empty() && !line.starts_with('#');
+    for case in cases.lines().filter(is_case) {
         let columns: Vec<&str> = case.split('|').map(str::trim).collect();
         let [name, trust, said, expected] = columns[..] else {
             panic!("{case}");
@@ -100,10 +98,8 @@ fn each_tool_is_resolved_as_its_case_says() {
             name => RuleSet::by_name(rules).unwrap().infer(&Subject::new(name)),
         };
         let source = |source: &str| {
-            let said = said
-                .split(';')
-                .find_map(|said| said.trim().strip_prefix(source));
-            said.map(stated)
+            let mut all = said.split(';').map(str::trim);
+            all.find_map(|said| said.strip_prefix(source)).map(stated)
         };
         let (defaults, observed) = (source("defaults"), source("observed"));
         let (declared, operator) = (source("declared").unwrap_or_default(), source("operator"));
@@ -118,11 +114,8 @@ fn each_tool_is_resolved_as_its_case_says() {
         let written = serde_json::to_value(&plan).unwrap();
         effective["cache"] = written["cache"]["rule"].clone();
         effective["retry"] = written["retry"].clone();
-        assert_eq!(
-            !resolved.warnings.is_empty(),
-            expected.contains("warned"),
-            "{case}"
-        );
+        let is_warned = expected.contains("warned");
+        assert_eq!(!resolved.warnings.is_empty(), is_warned, "{case}");
         for word in expected.split(' ').filter(|word| *word != "warned") {
             match word.split_once('=') {
                 None => assert_eq!(plan.effect.as_str(), word, "{case}"),
@@ -145,15 +138,15 @@ fn a_hint_says_where_it_comes_from() {
     let untrusted = named("get_user", &reads, Trust::Untrusted);
     let source = untrusted.provenance_of(Field::ReadOnly).unwrap().source;
     assert_eq!(source, Source::Assumed);
+    let warned =
+        "the server declares readOnlyHint true, but the name leads with `delete`: read as false";
     assert_eq!(
         named("delete_user", &reads, Trust::Standard).warnings,
-        ["the server declares readOnlyHint true, but the name leads with `delete`: read as false"]
+        [warned]
     );
     let both = stated("readOnly=true destructive=true");
-    assert_eq!(
-        named("get_user", &both, Trust::Trusted).warnings,
-        ["read-only (declared) and destructive (declared) at once: read as destructive"]
-    );
+    let warned = "read-only (declared) and destructive (declared) at once: read as destructive";
+    assert_eq!(named("get_user", &both, Trust::Trusted).warnings, [warned]);
     let (nothing, seen) = (Inferred::default(), stated("readOnly=false"));
     let said = Hints {
         observed: Some(&seen),

@@ -34,10 +34,9 @@ fn in_one_file(folder: &TempDir, more: &str) -> String {
 
 pub(crate) fn records(path: &Path, kind: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap();
-    let lines = text
-        .lines()
-        .filter_map(|line| serde_json::from_str(line).ok());
-    lines
+    let lines = text.lines();
+    let records = lines.filter_map(|line| serde_json::from_str(line).ok());
+    records
         .filter(|record: &Value| record["kind"] == kind)
         .collect()
 }
@@ -102,10 +101,8 @@ async fn calls_through_a_gateway_leave_records_and_the_log_is_whole() {
         ["orders__nothing_of_the_kind", "catalogue"],
         ["orders__get_order", "check"],
     ];
-    assert_eq!(
-        members(&path, "refused", ["/tool", "/decision/by"]),
-        expected
-    );
+    let refused = members(&path, "refused", ["/tool", "/decision/by"]);
+    assert_eq!(refused, expected);
     let apart = folder.path().join("audit.open-world.jsonl");
     // the second has no hint that asks for a record: it is a write
     let expected = [["add_note"], ["set_status"]];
@@ -118,17 +115,9 @@ async fn calls_through_a_gateway_leave_records_and_the_log_is_whole() {
     }
 
     for tool in ["get_order", "orders__get_order"] {
-        let args = [
-            "--tool",
-            tool,
-            "--outcome",
-            "answered",
-            "--last",
-            "1",
-            "--json",
-        ];
-        let show = ["audit", "show", path.to_str().unwrap()];
-        let output = ends(&[&show[..], &args].concat()).await;
+        let show = ["audit", "show", path.to_str().unwrap(), "--tool", tool];
+        let answered = ["--outcome", "answered", "--last", "1", "--json"];
+        let output = ends(&[show, answered].concat()).await;
         let one: Value = serde_json::from_str(text(&output.stdout)).unwrap();
         assert_eq!(one["cache"], "hit");
     }
@@ -302,11 +291,8 @@ async fn lost(fsync: &str, answers: usize) -> usize {
     drop(gateway.ended().await);
 
     let (code, found, _) = verified(&folder.path().join("audit.jsonl")).await;
-    assert_eq!(
-        (code, &found["closed"]),
-        (Some(0), &json!(false)),
-        "{found}"
-    );
+    let found = (code, &found["closed"]);
+    assert_eq!(found, (Some(0), &json!(false)));
     for file in std::fs::read_dir(folder.path()).unwrap() {
         for record in records(&file.unwrap().path(), "call") {
             reported.remove(record["arguments"]["region"].as_str().unwrap());
@@ -339,10 +325,8 @@ async fn a_log_that_was_not_closed_is_whole_and_verify_says_so() {
     Gateway::configured(&config).await.stopped().await;
     let (code, found, shown) = verified(&path).await;
     assert!(shown.contains(": whole: "), "{shown}");
-    assert!(
-        shown.contains("1 processes ended without closing"),
-        "{shown}"
-    );
+    let unclosed = "1 processes ended without closing";
+    assert!(shown.contains(unclosed), "{shown}");
     let found = (code, &found["closed"], &found["unclosed"]);
     assert_eq!(found, (Some(0), &json!(true), &json!(1)));
 }

@@ -65,19 +65,12 @@ async fn a_result_goes_to_standard_output_and_all_else_to_standard_error() {
     assert_eq!(result["item"], "lamp");
     assert_eq!(text(&done.stderr).lines().count(), 1, "{done:?}");
 
+    let replay = &["replay", "--json", "--calls", "-"][..];
+    let (calls, no_json) = ("{\"tool\":\"get_a\"}\nx\n", "standard input:1: is not JSON");
+    let tools = "{\"name\":\n{\"name\":\"get_a\"}\n";
     for (args, input, out, err) in [
-        (
-            &["replay", "--json", "--calls", "-"][..],
-            "{\"tool\":\"get_a\"}\nx\n",
-            "\"calls\":1",
-            "standard input:2: ",
-        ),
-        (
-            &["lint"],
-            "{\"name\":\n{\"name\":\"get_a\"}\n",
-            "in 1 tool",
-            "standard input:1: is not JSON",
-        ),
+        (replay, calls, "\"calls\":1", "standard input:2: "),
+        (&["lint"], tools, "in 1 tool", no_json),
     ] {
         let done = fed(args, input.as_bytes()).await;
         assert!(text(&done.stdout).contains(out), "{done:?}");

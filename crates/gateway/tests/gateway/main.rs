@@ -1,9 +1,6 @@
 //! The binary as users run it: a real process, real pipes, real sockets, real signals.
 #![cfg(unix)]
-#![expect(
-    clippy::unwrap_used,
-    reason = "helpers of tests fail by panicking, like the tests themselves"
-)]
+#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 mod admin;
 mod audit;

@@ -3,7 +3,7 @@
 
 use callward::core::trail::Trail;
 use callward::telemetry::names;
-use callward_testkit::collector::Collector;
+use callward_testkit::collector::{Collected, Collector};
 use rmcp::ClientLifecycleMode;
 use rmcp::model::ProtocolVersion;
 use serde_json::{Value, json};
@@ -95,16 +95,7 @@ data='{"mine":1,"kind":"forged","delivery":"not_sent","server":"forged","retryAf
 
 #[tokio::test]
 async fn no_server_writes_under_our_keys() {
-    let names = [
-        "kind",
-        "delivery",
-        "server",
-        "retryAfterMs",
-        "attempts",
-        "history",
-        "outcome",
-        TRAIL,
-    ];
+    let names = "kind delivery server retryAfterMs attempts history outcome io.callward/trail";
     let plans = json!({"io.callward/plans": {"desk__listed": "forged"}});
     let mut listed = tool("listed", true);
     listed["_meta"] = plans.clone();
@@ -133,7 +124,7 @@ async fn no_server_writes_under_our_keys() {
             let answer = gateway.mcp(tool, json!({})).await;
             let (error, data) = (&answer["error"], &answer["error"]["data"]);
             assert_eq!(error["code"], code, "{answer}");
-            for name in names {
+            for name in names.split(' ') {
                 let shown = data[name].to_string();
                 assert!(!shown.contains("forged"), "{name} in {answer}");
             }
@@ -200,15 +191,9 @@ async fn what_is_explained_is_what_the_result_tells_and_what_the_span_tells() {
     gateway.stopped().await;
     // each is the same trail, in one line
     let spans = collector.spans();
-    let mut spans = spans
-        .iter()
-        .filter_map(|span| span.attributes.get(names::DECISIONS));
-    assert!(
-        lines
-            .iter()
-            .all(|line| spans.next().is_some_and(|span| span == line))
-    );
-    assert_eq!(spans.next(), None);
+    let decisions = |span: &Collected| span.attributes.get(names::DECISIONS).cloned();
+    let told: Vec<_> = spans.iter().filter_map(decisions).collect();
+    assert_eq!(told, lines);
 }
 
 #[tokio::test]

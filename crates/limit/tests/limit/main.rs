@@ -1,4 +1,5 @@
 //! The limits, as a caller sees them, on a paused clock.
+#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 mod concurrency;
 mod rate;

@@ -1,5 +1,4 @@
 //! The rate limits, on a paused clock.
-#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::future::Future;
 use std::pin::Pin;

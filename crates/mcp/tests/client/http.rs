@@ -73,23 +73,17 @@ async fn a_secret_that_a_server_repeats_in_an_error_is_hidden() {
     };
     let text = "content-type: text/plain\r\n";
     let hidden = "no [redacted], short";
+    let (url, odd) = (
+        "no /mcp?key=s3cr3t-qu3ry",
+        "content-type: a/s3cr3t-t0k3n\r\n",
+    );
     for (status, headers, body, expected) in [
         (200, JSON, rpc("ID"), hidden),
         (500, JSON, rpc("ID"), hidden),
         (500, JSON, rpc("null"), hidden),
         (503, text, "no s3cr3t-t0k3n, short".to_owned(), hidden),
-        (
-            500,
-            text,
-            "no /mcp?key=s3cr3t-qu3ry".to_owned(),
-            "no /mcp?key=[redacted]",
-        ),
-        (
-            200,
-            "content-type: a/s3cr3t-t0k3n\r\n",
-            String::new(),
-            "a/[redacted]",
-        ),
+        (500, text, url.to_owned(), "no /mcp?key=[redacted]"),
+        (200, odd, String::new(), "a/[redacted]"),
     ] {
         let answer = async |asked: Exchange| {
             let body = body.replace("ID", &asked.id());
@@ -283,10 +277,8 @@ async fn a_modern_server_is_asked_again_to_announce_changes() {
     let upstream = server.upstream(|_| {});
     server.greet_modern_with(DISCOVERED_LISTENING).await;
     let mut listen = server.asked("subscriptions/listen").await;
-    assert_eq!(
-        listen.json()["params"]["notifications"],
-        json!({"toolsListChanged": true})
-    );
+    let wanted = &listen.json()["params"]["notifications"];
+    assert_eq!(*wanted, json!({"toolsListChanged": true}));
     let mut events = upstream.events().unwrap();
     assert_eq!(events.next().await, Some(ServerEvent::Up));
     let changed = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;

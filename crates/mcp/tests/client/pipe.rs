@@ -18,10 +18,8 @@ async fn arguments_and_results_go_through_byte_for_byte() {
     let result = r#"{ "content":[{"type":"hologram","x": 1.00}] ,"isError":false, "_meta":{"v":null},"vendor":[ ]}"#;
     let running = calling(&upstream, call("é\"", arguments));
     let asked = peer.asked("tools/call").await;
-    assert_eq!(
-        asked.params,
-        format!(r#"{{"name":"é\"","arguments":{arguments}}}"#)
-    );
+    let expected = format!(r#"{{"name":"é\"","arguments":{arguments}}}"#);
+    assert_eq!(asked.params, expected);
     peer.reply(&asked, result).await;
     let output = running.await.unwrap().unwrap();
     assert_eq!(std::str::from_utf8(output.body()).unwrap(), result);
@@ -143,21 +141,16 @@ async fn a_modern_server_is_asked_to_announce_changes_again_and_again() {
     let probe = peer.asked("server/discover").await;
     peer.reply(&probe, DISCOVERED_LISTENING).await;
     let listen = peer.asked("subscriptions/listen").await;
-    assert_eq!(
-        listen.value()["notifications"],
-        json!({"toolsListChanged": true})
-    );
+    let wanted = &listen.value()["notifications"];
+    assert_eq!(*wanted, json!({"toolsListChanged": true}));
     assert_eq!(events.next().await, Some(ServerEvent::Up));
     peer.line(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":3}}}"#)
         .await;
     assert_eq!(events.next().await, Some(ServerEvent::ToolsChanged));
     peer.reply(&listen, r#"{"resultType":"complete","_meta":{}}"#)
         .await;
-    assert_eq!(
-        events.next().await,
-        Some(ServerEvent::ToolsChanged),
-        "something may have changed in between"
-    );
+    // something may have changed in between
+    assert_eq!(events.next().await, Some(ServerEvent::ToolsChanged));
     peer.asked("subscriptions/listen").await;
 }
 

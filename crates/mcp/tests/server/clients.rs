@@ -89,23 +89,17 @@ async fn uses(client: &Client, bench: &Bench) {
 
 #[tokio::test]
 async fn a_client_of_either_era_is_served_on_both_transports() {
-    let modern = || vec![ProtocolVersion::V_2026_07_28];
+    let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
+    // a client that probes finds the modern era
+    let probes = ClientLifecycleMode::Auto {
+        preferred_versions: preferred_versions.clone(),
+        legacy_version: None,
+    };
+    let discovers = ClientLifecycleMode::Discover { preferred_versions };
     for (mode, is_modern) in [
         (ClientLifecycleMode::Initialize, false),
-        (
-            ClientLifecycleMode::Discover {
-                preferred_versions: modern(),
-            },
-            true,
-        ),
-        // a client that probes finds the modern era
-        (
-            ClientLifecycleMode::Auto {
-                preferred_versions: modern(),
-                legacy_version: None,
-            },
-            true,
-        ),
+        (discovers, true),
+        (probes, true),
     ] {
         let (bench, server) = (Bench::new(), Server::start().await);
         for (bench, client) in [

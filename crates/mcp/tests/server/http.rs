@@ -68,11 +68,8 @@ impl Server {
     }
 
     pub(crate) async fn delete(&self, session: &str) -> u16 {
-        status(
-            self.request(Method::DELETE)
-                .header("mcp-session-id", session),
-        )
-        .await
+        let request = self.request(Method::DELETE);
+        status(request.header("mcp-session-id", session)).await
     }
 
     /// A POST with the headers every client sends.

@@ -20,31 +20,17 @@ async fn ids_tools_and_results_come_back_byte_for_byte() {
         let answer = request.send().await.unwrap();
         answer.text().await.unwrap()
     };
-    for id in [
-        "0",
-        "-1",
-        "1.50",
-        "18446744073709551616",
-        r#""a""#,
-        r#""\u0061/\"""#,
-        r#""""#,
-    ] {
-        assert_eq!(
-            raw(server.post(call(id, "odd", ""))).await,
-            format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{ODD_RESULT}}}"#)
-        );
+    for id in r#"0 -1 1.50 18446744073709551616 "a" "\u0061/\"" """#.split(' ') {
+        let expected = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{ODD_RESULT}}}"#);
+        assert_eq!(raw(server.post(call(id, "odd", ""))).await, expected);
     }
     // a modern result is complete, and otherwise untouched
     let expected = ODD_RESULT.replacen("{ ", r#"{"resultType":"complete", "#, 1);
-    assert_eq!(
-        raw(server.modern("tools/call", r#""name":"odd""#)).await,
-        format!(r#"{{"jsonrpc":"2.0","id":7,"result":{expected}}}"#)
-    );
-    let lists = [
-        server.post(request("tools/list", "")),
-        server.modern("tools/list", ""),
-    ];
-    for list in lists {
+    let expected = format!(r#"{{"jsonrpc":"2.0","id":7,"result":{expected}}}"#);
+    let modern = server.modern("tools/call", r#""name":"odd""#);
+    assert_eq!(raw(modern).await, expected);
+    let legacy = server.post(request("tools/list", ""));
+    for list in [legacy, server.modern("tools/list", "")] {
         let answer = raw(list).await;
         assert!(answer.contains(ODD_TOOL), "{answer}");
     }
@@ -78,10 +64,8 @@ async fn initialize_negotiates_and_discovery_declares_every_list() {
         assert_eq!(json(answer).await["result"], expected);
     }
     let discovered = ask(server.modern("server/discover", "")).await["result"].take();
-    assert_eq!(
-        discovered["capabilities"],
-        json!({"tools": {"listChanged": true}, "prompts": {}, "resources": {}})
-    );
+    let all = json!({"tools": {"listChanged": true}, "prompts": {}, "resources": {}});
+    assert_eq!(discovered["capabilities"], all);
     assert_eq!(discovered["supportedVersions"].as_array().unwrap().len(), 5);
     assert_eq!(discovered["instructions"], "call echo");
 }

@@ -1,9 +1,6 @@
 //! The server side, as clients see it: rmcp over both transports, and raw messages.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "helpers of tests fail the test by panicking"
-)]
+#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 mod backend;
 mod clients;

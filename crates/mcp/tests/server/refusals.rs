@@ -79,9 +79,8 @@ async fn refused(server: &Server, expected: &str, body: &str, headers: &str, own
     let answer = post.send().await.unwrap();
     let status = answer.status().as_u16();
     let answer = json(answer).await;
-    let id = answer["id"]
-        .as_u64()
-        .map_or_else(|| "-".to_owned(), |id| id.to_string());
+    let id = answer["id"].as_u64();
+    let id = id.map_or_else(|| "-".to_owned(), |id| id.to_string());
     let found = format!("{status} {} {id}", answer["error"]["code"]);
     assert_eq!(found, expected, "{body} {headers}: {answer}");
     assert!(!answer["error"]["message"].as_str().unwrap().is_empty());
@@ -107,10 +106,8 @@ async fn each_refusal_has_its_status_its_code_and_the_id_that_was_sent() {
         let [expected, method, params, headers] = columns(row);
         let params = params.replace("BARE", &format!("{version}}}"));
         let params = params.replace("META", META).replace("FUTURE", &future);
-        let modern = [
-            ("mcp-protocol-version", "2026-07-28"),
-            ("mcp-method", method),
-        ];
+        let version = ("mcp-protocol-version", "2026-07-28");
+        let modern = [version, ("mcp-method", method)];
         let own = if params.contains("_meta") {
             &modern[..]
         } else {
@@ -168,15 +165,13 @@ async fn an_unknown_revision_is_refused_with_every_method_and_message() {
     let session = server.session().await;
     let in_session = |body: &str| server.post(body).header("mcp-session-id", &session);
     let delete = server.request(Method::DELETE);
+    let unknown = r#"{"jsonrpc":"2.0","method":"notifications/unheard-of"}"#;
     // what is not a request is accepted without an answer
     for (request, expected) in [
         (in_session(PING), 200),
         (in_session(INITIALIZED), 202),
         (in_session(&cancel("1")), 202),
-        (
-            in_session(r#"{"jsonrpc":"2.0","method":"notifications/unheard-of"}"#),
-            202,
-        ),
+        (in_session(unknown), 202),
         (in_session(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#), 202),
         (server.listen(&session), 200),
         (delete.header("mcp-session-id", &session), 204),

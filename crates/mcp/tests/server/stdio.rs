@@ -28,12 +28,8 @@ impl Pipe {
         let (near, far) = tokio::io::duplex(64 * 1024);
         let (reader, writer) = tokio::io::split(far);
         let shutdown = CancellationToken::new();
-        let served = tokio::spawn(serve_stdio(
-            Arc::clone(&bench),
-            reader,
-            writer,
-            shutdown.clone(),
-        ));
+        let served = serve_stdio(Arc::clone(&bench), reader, writer, shutdown.clone());
+        let served = tokio::spawn(served);
         let (output, input) = tokio::io::split(near);
         Self {
             bench,
@@ -123,10 +119,7 @@ async fn a_conversation_is_one_session_and_the_next_is_another() {
         for id in ["1", "2"] {
             let answer = pipe.ask(&call(id, "seen", "")).await;
             let seen: Value = serde_json::from_str(text(&answer)).unwrap();
-            assert_eq!(
-                (&seen["principal"], &seen["client"]),
-                (&json!("local"), &json!("raw 0"))
-            );
+            assert_eq!([&seen["principal"], &seen["client"]], ["local", "raw 0"]);
             sessions.push(seen["session"].as_str().unwrap().to_owned());
         }
     }
@@ -249,24 +242,16 @@ async fn what_waits_for_the_start_can_be_cancelled_and_holds_nothing_else_up() {
 async fn a_line_beyond_16_mib_is_refused_under_its_id() {
     let mut pipe = Pipe::open();
     let long = "x".repeat(17 << 20);
+    let ping = format!(r#"{{"jsonrpc":"2.0","method":"ping","params":{{"x":"{long}"}},"id":7}}"#);
+    // an answer to nothing that was asked: its id is not one of the client's requests
+    let answer = format!(r#"{{"jsonrpc":"2.0","id":7,"result":"{long}"}}"#);
     for (line, id, code) in [
-        (long.clone(), json!(null), -32700),
-        (
-            format!(r#"{{"jsonrpc":"2.0","method":"ping","params":{{"x":"{long}"}},"id":7}}"#),
-            json!(7),
-            -32600,
-        ),
-        // an answer to nothing that was asked: its id is not one of the client's requests
-        (
-            format!(r#"{{"jsonrpc":"2.0","id":7,"result":"{long}"}}"#),
-            json!(null),
-            -32700,
-        ),
+        (long, json!(null), -32700),
+        (ping, json!(7), -32600),
+        (answer, json!(null), -32700),
     ] {
         let refused = pipe.ask(&line).await;
-        assert_eq!(
-            (&refused["id"], &refused["error"]["code"]),
-            (&id, &json!(code))
-        );
+        let found = [&refused["id"], &refused["error"]["code"]];
+        assert_eq!(found, [&id, &json!(code)]);
     }
 }

@@ -28,16 +28,12 @@ fn verifier(bed: &Bed, tool: &str) -> Option<String> {
 fn a_write_is_paired_by_name_or_as_configured_with_a_read_of_its_set() {
     let update = "update_order";
     let (get, list) = (read("get_order"), read("list_payments"));
-    let audit = write("audit");
+    let (audit, listed) = (write("audit"), Some("shop__list_payments"));
     for (configured, others, expected) in [
         (None, vec![&get], Some("shop__get_order")),
         // those of other sets do not count
         (None, vec![], None),
-        (
-            Some("list_payments"),
-            vec![&list, &get],
-            Some("shop__list_payments"),
-        ),
+        (Some("list_payments"), vec![&list, &get], listed),
         // an invalid pair is ignored
         (Some("audit"), vec![&get, &audit], Some("shop__get_order")),
         (Some("absent"), vec![&get], Some("shop__get_order")),

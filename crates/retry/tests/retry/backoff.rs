@@ -21,19 +21,14 @@ const KINDS: [ErrorKind; 5] = [
 
 #[test]
 fn an_error_of_that_crate_is_retried_only_where_that_is_safe() {
-    for (rule, delivery) in RULES
-        .iter()
-        .flat_map(|rule| DELIVERIES.map(|of| (*rule, of)))
-    {
+    let of = |rule| DELIVERIES.map(|delivery| (rule, delivery));
+    for (rule, delivery) in RULES.into_iter().flat_map(of) {
         let is_retried = |error| classify(rule, &error) != RetryDecision::Fail;
         let transient = from_backoff(Error::transient("busy"), delivery);
         assert_eq!(transient.delivery, delivery);
         let unsent = rule == RetryRule::OnlyUnsent && delivery == Delivery::NotSent;
-        assert_eq!(
-            is_retried(transient),
-            rule == RetryRule::Safe || unsent,
-            "{rule} {delivery}"
-        );
+        let is_safe = rule == RetryRule::Safe || unsent;
+        assert_eq!(is_retried(transient), is_safe, "{rule} {delivery}");
         let permanent = from_backoff(Error::permanent("no such printer"), delivery);
         assert!(!permanent.kind.blames_server() && !is_retried(permanent));
     }

@@ -1,5 +1,4 @@
 //! Servers that follow a script, and calls of them.
-#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,12 +50,8 @@ pub(crate) fn result(word: &str) -> Output {
 pub(crate) fn scripted(words: &str) -> MockService {
     let results: Vec<_> = words.split_whitespace().map(result).collect();
     MockService::new(move |_, n| {
-        let result = results
-            .get(n - 1)
-            .or_else(|| results.last())
-            .unwrap()
-            .clone();
-        std::future::ready(result)
+        let result = results.get(n - 1).or_else(|| results.last());
+        std::future::ready(result.unwrap().clone())
     })
 }
 

@@ -221,19 +221,13 @@ async fn a_drop_at_any_await_spends_only_what_was_sent() {
         assert_eq!(left as usize, 10 - retries, "after {polls} polls");
         let started = mock.started();
         tokio::time::sleep(Duration::from_secs(600)).await;
-        assert_eq!(
-            (mock.running(), mock.started()),
-            (0, started),
-            "nothing runs on"
-        );
+        assert_eq!((mock.running(), mock.started()), (0, started));
         if done {
             assert_eq!(retries, 2);
             break;
         }
         polls += 1;
     }
-    assert!(
-        polls >= 8,
-        "three waits, three attempts and two pauses: {polls}"
-    );
+    // three waits, three attempts and two pauses
+    assert!(polls >= 8, "{polls}");
 }

@@ -1,5 +1,4 @@
 //! One deadline for all attempts.
-#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,10 +77,8 @@ async fn only_an_attempt_before_another_one_has_a_share() {
         ("an unsafe tool", unsafe_call, 3, &[false]),
     ] {
         let mock = scripted("server_fault!");
-        retry(mock.clone(), attempts)
-            .oneshot(call)
-            .await
-            .unwrap_err();
+        let ended = retry(mock.clone(), attempts).oneshot(call).await;
+        ended.unwrap_err();
         let given: Vec<_> = given(&mock).iter().map(Option::is_some).collect();
         assert_eq!(given, shares, "{name}");
     }
@@ -91,12 +88,8 @@ async fn only_an_attempt_before_another_one_has_a_share() {
 async fn a_retry_that_would_not_finish_is_not_started() {
     // a pause of 0.2 s and a usual 0.4 s fit into 0.7 s; one of 0.4 s and as much again does not
     let call = within(&read(Some(400.0)), ms(700));
-    let ended = run(
-        &layer(plain(|config| bed::attempts(config, 9))),
-        call,
-        "server_fault!",
-    )
-    .await;
+    let layer = layer(plain(|config| bed::attempts(config, 9)));
+    let ended = run(&layer, call, "server_fault!").await;
     assert_eq!((ended.begins, ended.took), (vec![0, 200], ms(200)));
     let error = ended.result.unwrap_err();
     assert_eq!(error.kind, ErrorKind::ServerFault);

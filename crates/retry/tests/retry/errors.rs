@@ -1,5 +1,4 @@
 //! The error of a call that failed.
-#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::error::Error;
 use std::sync::Arc;

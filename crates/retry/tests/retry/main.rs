@@ -1,4 +1,5 @@
 //! The retry layer and its hedges, as a caller sees them, on a paused clock.
+#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 mod backoff;
 mod bed;

@@ -108,11 +108,8 @@ async fn a_call_waits_for_a_breaker_or_a_server_but_not_too_long() {
             Ok(limit) => within(secs(limit), read()),
             Err(_) => read(),
         };
-        let gate = (
-            result(refusal).unwrap_err(),
-            opens.parse().ok(),
-            notice == "yes",
-        );
+        let (refusal, opens) = (result(refusal).unwrap_err(), opens.parse().ok());
+        let gate = (refusal, opens, notice == "yes");
         let (attempts, results) = at_gate(plain(|_| {}), vec![call], gate).await;
         let found: Vec<_> = attempts.iter().map(|(at, _)| at.to_string()).collect();
         assert_eq!(found.join(" "), begins, "{row}");

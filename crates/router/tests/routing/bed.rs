@@ -1,5 +1,4 @@
 //! Replica sets of scripted servers, with a router in front of them.
-#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,5 +1,4 @@
 //! What a record, `explain` and listeners learn of how a server was chosen.
-#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::sync::Arc;
 
@@ -45,8 +44,8 @@ async fn a_decision_has_the_rule_and_what_speaks_against_each_server() {
     bed.send(call).await.unwrap();
     let decision = &routes(&record)[0];
     assert_eq!(
-        (decision.set.as_str(), decision.tool.as_str()),
-        ("test", "delete")
+        [decision.set.as_str(), decision.tool.as_str()],
+        ["test", "delete"]
     );
     assert_eq!((decision.attempt, decision.beside), (1, false));
     assert_eq!((decision.servers, decision.eligible), (5, 3));
@@ -92,18 +91,11 @@ async fn each_server_asked_is_a_decision_that_names_the_next_ones() {
 #[tokio::test(start_paused = true)]
 async fn a_call_without_a_server_has_a_decision_too() {
     let nowhere = call(&tool("x").set("nowhere").build(), json!({}));
-    let (none, no_set) = (
-        "set \"test\" may take tool \"delete\": it has none",
-        "no replica set \"nowhere\"",
-    );
+    let none = "set \"test\" may take tool \"delete\": it has none";
+    let no_set = "no replica set \"nowhere\"";
+    let (unfit, held) = ("no server may take it", "a has a breaker that");
     for (servers, call, reason, candidates, says) in [
-        (
-            "a!held",
-            delete(),
-            "no server may take it",
-            "a (50, held_open)",
-            "a has a breaker that",
-        ),
+        ("a!held", delete(), unfit, "a (50, held_open)", held),
         ("", delete(), "no server", "", none),
         ("a", nowhere, "no such replica set", "", no_set),
     ] {

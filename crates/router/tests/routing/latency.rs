@@ -1,5 +1,4 @@
 //! What the default strategy makes of how long calls take, and the figures of each server.
-#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

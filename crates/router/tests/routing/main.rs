@@ -1,4 +1,5 @@
 //! The router, through its public API.
+#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 mod affinity;
 mod bed;

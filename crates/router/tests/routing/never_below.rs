@@ -1,6 +1,5 @@
 //! The rule, under arbitrary pools, strategies, health and calls: a destructive call never reaches
 //! a server below its weight, the error names each server and the reason, a read goes to the best.
-#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,5 +1,4 @@
 //! How strategies spread calls: over any mix of tools, from any moment on, whatever is unfit.
-#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::collections::BTreeMap;
 

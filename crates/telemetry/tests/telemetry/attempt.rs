@@ -41,24 +41,14 @@ fn recorded() -> (Arc<CallRecord>, ToolCall) {
 #[tokio::test(start_paused = true)]
 async fn each_ending_is_recorded_in_span_and_record() {
     let failed = |kind, delivery| Err(ToolError::new(kind, delivery, "failed"));
-    let refused = ErrorKind::ConnectFailed;
+    let refused = failed(ErrorKind::ConnectFailed, Delivery::NotSent);
+    let late = failed(ErrorKind::Timeout, Delivery::Unknown);
+    let reported = Ok(ToolOutput::error_text("no"));
     for (answer, error_type, delivery) in [
         (Ok(ToolOutput::text("fine")), None, "answered"),
-        (
-            Ok(ToolOutput::error_text("no")),
-            Some("tool_error"),
-            "answered",
-        ),
-        (
-            failed(refused, Delivery::NotSent),
-            Some("connect_failed"),
-            "not_sent",
-        ),
-        (
-            failed(ErrorKind::Timeout, Delivery::Unknown),
-            Some("timeout"),
-            "unknown",
-        ),
+        (reported, Some("tool_error"), "answered"),
+        (refused, Some("connect_failed"), "not_sent"),
+        (late, Some("timeout"), "unknown"),
     ] {
         let kind = answer.as_ref().err().map(|error| error.kind);
         let capture = Capture::start();
@@ -80,13 +70,8 @@ async fn a_dropped_attempt_is_recorded_as_cancelled() {
     let (record, request) = recorded();
     let mut running = Box::pin(AttemptSpanLayer::new().layer(miss()).oneshot(request));
     assert!(running.as_mut().now_or_never().is_none());
-    assert_eq!(
-        (
-            record.facts().started_attempts,
-            record.facts().attempts.len()
-        ),
-        (1, 0)
-    );
+    let facts = record.facts();
+    assert_eq!((facts.started_attempts, facts.attempts.len()), (1, 0));
     let took = Duration::from_millis(30);
     tokio::time::advance(took).await;
     drop(running);
@@ -150,18 +135,14 @@ async fn an_attempt_shows_the_routing_decision() {
     let alone = AttemptSpanLayer::new().layer(router());
     alone.oneshot(plain()).await.unwrap();
     let seen = capture.all(names::ATTEMPT_SPAN);
+    let rule = "only healthy servers of weight 50 or more";
+    let candidates = "orders-eu (50), orders-us (10, breaker_open)";
     seen[0].assert_has(&[
         ("callward.server", "orders-eu"),
         ("callward.route.strategy", "peak_ewma"),
         ("callward.route.reason", "peak_ewma"),
-        (
-            "callward.route.rule",
-            "only healthy servers of weight 50 or more",
-        ),
-        (
-            "callward.route.candidates",
-            "orders-eu (50), orders-us (10, breaker_open)",
-        ),
+        ("callward.route.rule", rule),
+        ("callward.route.candidates", candidates),
         ("callward.route.alternates", "orders-us, orders-eu"),
     ]);
     // an attempt that moved to another server shows that one

@@ -199,8 +199,8 @@ async fn a_local_call_is_exported_as_execute_tool() {
     let [attempt, call, agent] = exporter.spans();
     assert_eq!((&*agent.name, call.parent), ("agent", agent.id));
     assert_eq!(
-        (&*call.name, &*attempt.name),
-        ("execute_tool add", "attempt")
+        [&*call.name, &*attempt.name],
+        ["execute_tool add", "attempt"]
     );
     call.assert_has(&[
         ("gen_ai.tool.call.id", "call_7"),
@@ -281,10 +281,8 @@ async fn a_listing_is_exported_as_a_client_span() {
     span.follow(listed).await.unwrap();
     drop(DiscoverySpan::begin(&server).follow(std::future::pending()));
     let [listing, cancelled] = exporter.spans();
-    assert_eq!(
-        (&*listing.name, listing.kind.clone()),
-        ("tools/list", SpanKind::Client)
-    );
+    assert_eq!(&*listing.name, "tools/list");
+    assert_eq!(listing.kind, SpanKind::Client);
     listing.assert_has(&[
         ("mcp.method.name", "tools/list"),
         ("callward.server", "orders-eu"),

@@ -1,8 +1,5 @@
 //! Spans and metrics, as a subscriber, an exporter and a collector see them.
-#![expect(
-    clippy::unwrap_used,
-    reason = "helpers of tests fail by panicking, like the tests themselves"
-)]
+#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 mod attempt;
 mod call_span;

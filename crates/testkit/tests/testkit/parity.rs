@@ -48,21 +48,16 @@ fn a_route_that_differs_for_no_reason_fails() {
     let heavy =
         r#""config":{"strategy":"priority","serverWeights":[{"serverId":"b","weight":80}]}"#;
     let reads = r#"{"name":"x","annotations":{"readOnlyHint":true}}"#;
+    let turns = r#""config":{"strategy":"round-robin"}"#;
     for (setup, decided) in [
         // the lighter one
         (heavy, r#"{"serverId":"a","alternates":["b"]}"#),
         // none, though all are there
         (heavy, r#"{"throws":"TOOL_EXECUTION_FAILED"}"#),
         // one that is not among those that may
-        (
-            r#""config":{"strategy":"round-robin"}"#,
-            r#"{"serverId":"ghost","alternates":[]}"#,
-        ),
+        (turns, r#"{"serverId":"ghost","alternates":[]}"#),
         // the others left out
-        (
-            r#""config":{"strategy":"round-robin"}"#,
-            r#"{"serverId":"a","alternates":[]}"#,
-        ),
+        (turns, r#"{"serverId":"a","alternates":[]}"#),
     ] {
         let case = format!(
             r#"{{"fn":"route","input":{{{setup},{servers},"calls":[{{"tool":{reads}}}]}},"output":[{decided}]}}"#

@@ -56,9 +56,7 @@ fn a_word_may_be_added_or_given_another_meaning() {
     for word in ["", "two words", "a_b", "2fa"] {
         let error = Lexicon::standard().clone().with(VerbKind::Read, word);
         let error = error.unwrap_err().to_string();
-        assert!(
-            error.starts_with(&format!("{word:?} is not a single word")),
-            "{error}"
-        );
+        let expected = format!("{word:?} is not a single word");
+        assert!(error.starts_with(&expected), "{error}");
     }
 }

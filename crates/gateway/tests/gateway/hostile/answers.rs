@@ -203,37 +203,19 @@ async fn sizes(http: &Http) {
     let chunked = format!("{JSON}transfer-encoding: chunked\r\n");
     let chunk = format!("{:x}\r\n{block}\r\n", block.len());
     let header = "HTTP/1.1 200 OK\r\nx: ";
+    let body = open(&hundred, "").and_again(block.clone(), times);
+    let chunks = open(&chunked, "").and_again(chunk, times);
+    let line = open(EVENTS, "data: ").and_again(block.clone(), times);
+    let event = open(EVENTS, "").and_again(format!("data: {block}\n"), times);
+    let head = Reply::bytes(header).and_again(block, times);
+    let headers = Reply::bytes("HTTP/1.1 200 OK\r\n").and_again("x: y\r\n", 1_000_000);
     for (row, outcome, reply) in [
-        (
-            "a body of 100 MB",
-            TOO_LARGE,
-            open(&hundred, "").and_again(block.clone(), times),
-        ),
-        (
-            "chunks of 100 MB",
-            TOO_LARGE,
-            open(&chunked, "").and_again(chunk, times),
-        ),
-        (
-            "a line of 100 MB",
-            TOO_LARGE,
-            open(EVENTS, "data: ").and_again(block.clone(), times),
-        ),
-        (
-            "an event of 100 MB",
-            TOO_LARGE,
-            open(EVENTS, "").and_again(format!("data: {block}\n"), times),
-        ),
-        (
-            "a head of 100 MB",
-            LOST,
-            Reply::bytes(header).and_again(block, times),
-        ),
-        (
-            "a million headers",
-            LOST,
-            Reply::bytes("HTTP/1.1 200 OK\r\n").and_again("x: y\r\n", 1_000_000),
-        ),
+        ("a body of 100 MB", TOO_LARGE, body),
+        ("chunks of 100 MB", TOO_LARGE, chunks),
+        ("a line of 100 MB", TOO_LARGE, line),
+        ("an event of 100 MB", TOO_LARGE, event),
+        ("a head of 100 MB", LOST, head),
+        ("a million headers", LOST, headers),
     ] {
         http.row(row, outcome, move |_| reply.clone()).await;
     }

@@ -32,22 +32,15 @@ async fn a_stream_that_brings_no_message_ends_at_the_limit() {
 async fn what_never_ends_is_given_up() {
     for era in ERAS {
         let http = Http::new(era, "250ms", "1MiB").await;
+        let events = format!("HTTP/1.1 200 OK\r\n{EVENTS}");
+        let body = format!("HTTP/1.1 200 OK\r\n{JSON}content-length: 100\r\n\r\n{{");
         for (row, first) in [
             ("silent", String::new()),
             ("silent in the status", "HTTP/1.1 2".to_owned()),
             ("silent in the head", format!("HTTP/1.1 200 OK\r\n{JSON}")),
-            (
-                "silent in the stream",
-                format!("HTTP/1.1 200 OK\r\n{EVENTS}\r\n"),
-            ),
-            (
-                "silent in an event",
-                format!("HTTP/1.1 200 OK\r\n{EVENTS}\r\ndata: {{"),
-            ),
-            (
-                "silent in the body",
-                format!("HTTP/1.1 200 OK\r\n{JSON}content-length: 100\r\n\r\n{{"),
-            ),
+            ("silent in the stream", format!("{events}\r\n")),
+            ("silent in an event", format!("{events}\r\ndata: {{")),
+            ("silent in the body", body),
         ] {
             let plays = move |_: &str| Reply::bytes(first.clone()).then(Then::Hold);
             http.row(row, TIMEOUT, plays).await;

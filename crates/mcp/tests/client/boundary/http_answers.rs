@@ -4,6 +4,7 @@ use callward_core::{Delivery, ErrorKind, ToolError};
 use callward_testkit::chaos::Break;
 use callward_testkit::hostile::Era;
 use callward_testkit::hostile::peer::{Reply, Then};
+use futures_util::future::join_all;
 
 use super::{Bed, assert_told_the_truth, delivery, object_end};
 
@@ -89,10 +90,7 @@ async fn fails_at_every_byte(era: Era, end: Break) {
             let (reported, meant) = (delivery(&ended), meaning(form, &said));
             // what was said before a reset may be lost with it
             let is_lost = end == Break::Reset && reported == Some(Delivery::Unknown);
-            assert!(
-                reported == meant || is_lost,
-                "{at}: {reported:?}, not {meant:?}"
-            );
+            assert!(reported == meant || is_lost, "{at}: not {meant:?}");
             if let Err(error) = &ended {
                 assert_error(error, &said, &at);
             }
@@ -117,10 +115,6 @@ fn assert_error(error: &ToolError, said: &str, at: &str) {
 
 #[tokio::test]
 async fn a_server_that_ends_the_connection_within_its_answer() {
-    tokio::join!(
-        fails_at_every_byte(Era::Legacy, Break::Close),
-        fails_at_every_byte(Era::Legacy, Break::Reset),
-        fails_at_every_byte(Era::Modern, Break::Close),
-        fails_at_every_byte(Era::Modern, Break::Reset),
-    );
+    let all = super::MODES.map(|(era, end)| fails_at_every_byte(era, end));
+    join_all(all).await;
 }

@@ -4,6 +4,7 @@ use callward_core::{Delivery, ErrorKind};
 use callward_testkit::chaos::Break;
 use callward_testkit::hostile::Era;
 use callward_testkit::hostile::peer::Reply;
+use futures_util::future::join_all;
 use serde_json::json;
 
 use super::{Bed, assert_told_the_truth, delivery};
@@ -54,10 +55,6 @@ async fn fails_at_every_byte(era: Era, end: Break) {
 
 #[tokio::test]
 async fn a_server_that_ends_the_connection_within_a_request() {
-    tokio::join!(
-        fails_at_every_byte(Era::Legacy, Break::Close),
-        fails_at_every_byte(Era::Legacy, Break::Reset),
-        fails_at_every_byte(Era::Modern, Break::Close),
-        fails_at_every_byte(Era::Modern, Break::Reset),
-    );
+    let all = super::MODES.map(|(era, end)| fails_at_every_byte(era, end));
+    join_all(all).await;
 }

@@ -14,13 +14,21 @@ mod pipe;
 
 use callward_core::{Delivery, ToolError, ToolOutput, ToolServer};
 use callward_mcp::client::{HttpSpec, Target, Upstream};
-use callward_testkit::chaos::Ledger;
+use callward_testkit::chaos::{Break, Ledger};
 use callward_testkit::hostile::Era;
 use callward_testkit::hostile::peer::Peer;
 
 use crate::script::{LONG, call, start};
 
 pub(crate) type Ended = Result<ToolOutput, ToolError>;
+
+/// Each era, and each end of a connection.
+const MODES: [(Era, Break); 4] = [
+    (Era::Legacy, Break::Close),
+    (Era::Legacy, Break::Reset),
+    (Era::Modern, Break::Close),
+    (Era::Modern, Break::Reset),
+];
 
 /// Returns where the first JSON object in `bytes` ends, if it does.
 pub(crate) fn object_end(bytes: &[u8]) -> Option<usize> {

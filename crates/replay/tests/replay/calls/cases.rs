@@ -40,13 +40,8 @@ fn with(mut call: Value, members: Value) -> Value {
 }
 
 /// Hits, joined, stale hits, writes swallowed.
-fn counts(figures: &Figures) -> (u64, u64, Option<u64>, u64) {
-    (
-        figures.hits,
-        figures.joined,
-        figures.stale,
-        figures.writes_swallowed,
-    )
+fn counts(of: &Figures) -> (u64, u64, Option<u64>, u64) {
+    (of.hits, of.joined, of.stale, of.writes_swallowed)
 }
 
 /// Replays with the default options.
@@ -89,21 +84,15 @@ fn failures_are_not_stored_and_a_failed_write_invalidates() {
     let replayed = replay(&lines, &Options::default());
     for figures in &replayed.policies {
         let blind = u64::from(figures.policy.starts_with("blind"));
-        assert_eq!(
-            counts(figures),
-            (blind, 0, Some(0), 0),
-            "{}",
-            figures.policy
-        );
+        let name = &figures.policy;
+        assert_eq!(counts(figures), (blind, 0, Some(0), 0), "{name}");
     }
 }
 
 #[test]
 fn without_recorded_results_stale_is_unknown() {
-    let bare = with(
-        read(1, 1),
-        json!({"result_sha1": null, "result_bytes": null}),
-    );
+    let no_result = json!({"result_sha1": null, "result_bytes": null});
+    let bare = with(read(1, 1), no_result);
     let replayed = replay(&[bare.clone(), bare], &Options::default());
     assert_eq!(counts(&replayed.policies[0]), (1, 0, None, 0));
     assert!(replayed.grid().to_string().contains("unknown"));
@@ -124,10 +113,8 @@ fn sessions_are_separate_unless_shared() {
     assert_eq!(replay(&lines[..2], &Options::default()).policies[0].hits, 0);
     assert_eq!(replay(&lines[..2], &shared).policies[0].hits, 1);
     let elsewhere = with(read(1, 1), json!({"trace": "t"}));
-    assert_eq!(
-        replay(&[read(1, 1), elsewhere], &shared).policies[0].hits,
-        0
-    );
+    let apart = replay(&[read(1, 1), elsewhere], &shared);
+    assert_eq!(apart.policies[0].hits, 0);
 }
 
 #[test]
@@ -172,10 +159,8 @@ fn only_a_labelled_idempotent_write_is_answered() {
     assert_eq!((blind.repeats_answered, blind.writes_swallowed), (1, 1));
     assert_eq!((blind.reads, blind.calls), (0, 4));
     let plain = replay(&[write(1, 1), write(1, 1)], &Options::default());
-    assert_eq!(
-        plain.policies[0].repeats_answered + plain.policies[0].hits,
-        0
-    );
+    let ours = &plain.policies[0];
+    assert_eq!((ours.repeats_answered, ours.hits), (0, 0));
 }
 
 #[test]
@@ -212,10 +197,8 @@ fn a_write_invalidates_only_its_scopes() {
         (ToolName::new("put").unwrap(), scopes(["item:{id}"], true)),
     ];
     let lines = [read(1, 1), read(2, 1), write(1, 5), read(1, 2), read(2, 1)];
-    assert_eq!(
-        counts(&replay(&lines, &options).policies[0]),
-        (1, 0, Some(0), 0)
-    );
+    let named = replay(&lines, &options);
+    assert_eq!(counts(&named.policies[0]), (1, 0, Some(0), 0));
     let unnamed = replay(&lines, &Options::default());
     assert_eq!(unnamed.policies[0].hits, 0);
 }
@@ -235,16 +218,11 @@ fn recorded_times_advance_the_clock() {
     for name in ["callward", "flush on any write", "blind, TTL"] {
         assert_eq!(replayed.policy(name).unwrap().hits, 2, "{name}");
     }
-    assert!(
-        (replayed.policies[0].saved_ms - 81.0).abs() < 1e-6,
-        "{:?}",
-        replayed.policies[0]
-    );
+    let ours = &replayed.policies[0];
+    assert!((ours.saved_ms - 81.0).abs() < 1e-6, "{ours:?}");
     // begins while the first one is in flight
-    assert_eq!(
-        counts(&replay(&[at(0), at(20)], &Options::default()).policies[0]).1,
-        1
-    );
+    let joined = replay(&[at(0), at(20)], &Options::default());
+    assert_eq!(joined.policies[0].joined, 1);
 }
 
 #[test]

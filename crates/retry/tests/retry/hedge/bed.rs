@@ -1,5 +1,4 @@
 //! Scripted servers behind a router, and the layer in front of it.
-#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

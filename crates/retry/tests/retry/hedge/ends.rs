@@ -1,5 +1,4 @@
 //! How a call with two attempts ends.
-#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use callward_core::{Delivery, HedgeStatus};
 use tower::ServiceExt;

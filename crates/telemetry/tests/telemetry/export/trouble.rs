@@ -42,10 +42,8 @@ async fn a_hanging_collector_loses_only_what_exceeds_the_queue() {
     let spans = within("the queue", collector.until_spans(100)).await;
     assert_eq!(spans.len(), 100);
     let counts = exporter.shutdown(NEVER).await;
-    assert_eq!(
-        (counts.exported, counts.dropped, counts.failed),
-        (100, 1_910, 0)
-    );
+    let counts = (counts.exported, counts.dropped, counts.failed);
+    assert_eq!(counts, (100, 1_910, 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -75,9 +73,7 @@ async fn refused_spans_are_counted_as_failed_or_retried() {
         calls(&exporter, 2).await;
         let counts = exporter.shutdown(NEVER).await;
         let lost = if is_transient { 0 } else { 4 };
-        assert_eq!(
-            (counts.exported, counts.dropped, counts.failed),
-            (8 - lost, 0, lost)
-        );
+        let counts = (counts.exported, counts.dropped, counts.failed);
+        assert_eq!(counts, (8 - lost, 0, lost));
     }
 }
