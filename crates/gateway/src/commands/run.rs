@@ -67,8 +67,8 @@ pub(crate) async fn run(args: Run, state: Option<&StateDir>, log: &Log) -> Outco
         error = &mut starting => Err(error),
         served = stdio::serve(backend, config.http.drain, servers, stop) => served,
     };
-    if served.is_ok() && !started.is_finished() {
-        // the client left before it was known whether there is a server
+    if served.is_ok() {
+        // the client may have left before it was known whether there is a server
         served = tokio::select! {
             biased;
             error = &mut starting => Err(error),
