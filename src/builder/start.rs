@@ -92,10 +92,12 @@ impl StackBuilder {
         let authorize = crate::authorized::noting(self.authorize, &self.audit);
         #[cfg(not(all(feature = "auth", feature = "audit")))]
         let authorize = self.authorize;
+        #[cfg(feature = "auth")]
+        let policy = authorize.clone();
         let layers = order::assemble(
             self.call_span,
             self.audit.clone(),
-            authorize.clone(),
+            authorize,
             cache,
             loop_guard,
             retry,
@@ -108,7 +110,7 @@ impl StackBuilder {
             #[cfg(feature = "audit")]
             audit: self.audit,
             #[cfg(feature = "auth")]
-            authorize,
+            authorize: policy,
             router,
             shared,
             roster: ArcSwap::default(),

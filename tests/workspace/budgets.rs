@@ -14,7 +14,7 @@ const BUDGETS: [(&str, usize); 17] = [
     ("cache", 4045),
     ("chaos", 727),
     ("core", 9150),
-    ("facade", 3074),
+    ("facade", 3076),
     ("gateway", 9900),
     ("limit", 1265),
     ("loopguard", 389),
