@@ -52,7 +52,7 @@ impl fmt::Debug for Secret {
 pub(super) struct KeyHash([u8; 32]);
 
 impl KeyHash {
-    /// Hashes a text that has the form of a key; `None` if it does not. The checksum tells mistyped
+    /// Hashes a text that has the form of a key; `None` if it does not. The checksum finds mistyped
     /// keys, and scanners for leaked ones, that a text is not a key. It protects nothing.
     pub(super) fn of_key(text: &str) -> Option<Self> {
         let (body, sum) = text.split_at_checked(BODY)?;

@@ -41,7 +41,7 @@ fn default_leeway() -> Duration {
     Duration::from_secs(60)
 }
 
-/// An endpoint that tells what a token stands for (RFC 7662).
+/// The endpoint that describes a token (RFC 7662).
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(clippy::exhaustive_structs, reason = "a config, built by its fields")]

@@ -1,4 +1,4 @@
-//! `auth.issuers`: tokens of an OAuth issuer, and what clients without one are told.
+//! `auth.issuers`: tokens of an OAuth issuer, and the challenge to clients without one.
 
 use axum::Router;
 use axum::routing::get;
@@ -108,8 +108,8 @@ async fn tokens_of_an_issuer_are_accepted_within_their_scopes() {
         let (found, challenge) = call(&gateway, tool, token).await;
         assert_eq!(found, status, "{tool} {challenge}");
         assert!(challenge.contains(error), "{tool} {challenge}");
-        let is_told = challenge.contains(&format!("resource_metadata=\"{metadata}\""));
-        assert_eq!(is_told, status != StatusCode::OK, "{challenge}");
+        let is_named = challenge.contains(&format!("resource_metadata=\"{metadata}\""));
+        assert_eq!(is_named, status != StatusCode::OK, "{challenge}");
     }
     for path in [
         "/.well-known/oauth-protected-resource",
