@@ -52,8 +52,9 @@ impl fmt::Debug for Secret {
 pub(super) struct KeyHash([u8; 32]);
 
 impl KeyHash {
-    /// Hashes a text that has the form of a key; `None` if it does not. The checksum finds mistyped
-    /// keys, and scanners for leaked ones, that a text is not a key. It protects nothing.
+    /// Hashes a text that has the form of a key; `None` if it does not. By the
+    /// checksum a mistyped key is refused at once, and a scanner for leaked keys skips other texts.
+    /// It protects nothing.
     pub(super) fn of_key(text: &str) -> Option<Self> {
         let (body, sum) = text.split_at_checked(BODY)?;
         let is_key = text.len() == WHOLE && body.starts_with(KEY_PREFIX) && sum == checksum(body);
