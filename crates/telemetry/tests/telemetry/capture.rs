@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use callward_core::{CacheStatus, CallFacts, ServerId, ToolCall, ToolError, ToolOutput};
@@ -17,7 +17,8 @@ use tower::{Layer as _, ServiceExt};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::DefaultGuard;
-use tracing::{Event, Subscriber};
+use tracing::{Dispatch, Event, Subscriber};
+use tracing_subscriber::Registry;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 
@@ -114,8 +115,18 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Keep {
     }
 }
 
+/// Keeps two dispatchers for as long as the tests run. While there is one at most, `tracing` asks
+/// only the thread that meets a span first whether the span is enabled, and keeps that answer: a
+/// test without a subscriber would disable the span for the test beside it.
+pub(crate) fn keep_dispatchers() {
+    static KEPT: LazyLock<[Dispatch; 2]> =
+        LazyLock::new(|| [(); 2].map(|()| Dispatch::new(Registry::default())));
+    LazyLock::force(&KEPT);
+}
+
 impl Capture {
     pub(crate) fn start() -> Self {
+        keep_dispatchers();
         let spans = Spans::default();
         let subscriber = tracing_subscriber::registry().with(Keep(spans.clone()));
         Self {
@@ -227,6 +238,7 @@ fn attributes<'a>(by: impl Iterator<Item = &'a KeyValue>) -> BTreeMap<String, St
 
 impl Meters {
     pub(crate) fn start() -> Self {
+        keep_dispatchers();
         let exported = InMemoryMetricExporter::default();
         let provider = SdkMeterProvider::builder()
             .with_periodic_exporter(exported.clone())

@@ -19,6 +19,8 @@ use tracing::Instrument;
 use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::layer::SubscriberExt;
 
+use crate::capture::keep_dispatchers;
+
 /// An exporter that keeps spans, for as long as it lives.
 struct Exporter {
     spans: InMemorySpanExporter,
@@ -74,6 +76,7 @@ impl Exported {
 
 impl Exporter {
     fn start() -> Self {
+        keep_dispatchers();
         let spans = InMemorySpanExporter::default();
         let provider = SdkTracerProvider::builder()
             .with_simple_exporter(spans.clone())
