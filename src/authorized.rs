@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use callward_auth::{AuthorizeLayer, Policy};
+use callward_auth::{AuthorizeLayer, Decide, Policy};
 use callward_core::trail::{Decision, Stage, Verdict};
 use callward_core::{Caller, ToolCall, ToolError};
 
@@ -18,7 +18,15 @@ impl StackBuilder {
     /// error for an unknown tool names no similar tools. Lists are made elsewhere: ask
     /// [`Policy::lists`] for each tool.
     pub fn authorize(mut self, policy: Policy) -> Self {
-        self.authorize = AuthorizeLayer::new(Arc::new(policy));
+        self.authorize = self.authorize.with_policy(Arc::new(policy));
+        self
+    }
+
+    /// Sets who is asked about each call that the rules allow. Default: no one. A call that is
+    /// refused so fails with [`ErrorKind::Unauthorized`](crate::ErrorKind::Unauthorized), and its
+    /// tool stays listed.
+    pub fn authorize_by(mut self, decide: Arc<dyn Decide>) -> Self {
+        self.authorize = self.authorize.decided_by(decide);
         self
     }
 }

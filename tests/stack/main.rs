@@ -13,6 +13,7 @@ mod layers;
 mod lister;
 mod listings;
 mod pings;
+mod principals;
 mod refined;
 mod runtime_changes;
 mod safe_calls;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use callward_core::{ToolCall, ToolError};
+use callward_core::{BoxFuture, ToolCall, ToolError};
 use tower_layer::Layer;
 
 use crate::rules::Policy;
@@ -20,6 +20,13 @@ pub struct AuthorizeLayer {
 pub(crate) struct Shared {
     pub(crate) policy: Arc<Policy>,
     pub(crate) refused: Option<Refused>,
+    pub(crate) decide: Option<Arc<dyn Decide>>,
+}
+
+/// Decides about calls that the rules allow, outside of this process.
+pub trait Decide: Send + Sync + 'static {
+    /// Returns why the call is refused, if it is. The call waits for the answer.
+    fn decide(&self, call: &ToolCall) -> BoxFuture<'static, Result<(), String>>;
 }
 
 /// What is reported about each refused call.
@@ -37,20 +44,33 @@ impl AuthorizeLayer {
     /// Makes a layer of this policy.
     #[must_use]
     pub fn new(policy: Arc<Policy>) -> Self {
-        let shared = (!policy.is_open()).then(|| {
-            Arc::new(Shared {
-                policy,
-                refused: None,
-            })
-        });
-        Self { shared }
+        Self::default().with_policy(policy)
+    }
+
+    /// Replaces the policy.
+    #[must_use]
+    pub fn with_policy(self, policy: Arc<Policy>) -> Self {
+        match self.shared.is_none() && policy.is_open() {
+            true => self,
+            false => self.with(|shared| shared.policy = policy),
+        }
     }
 
     /// Calls a function with each refused call and its error. It must not block. Default: none.
     #[must_use]
     pub fn on_refused(self, call: impl Fn(&ToolCall, &ToolError) + Send + Sync + 'static) -> Self {
+        self.with(|shared| shared.refused = Some(Arc::new(call)))
+    }
+
+    /// Asks about each call that the rules allow. Default: nothing is asked.
+    #[must_use]
+    pub fn decided_by(self, decide: Arc<dyn Decide>) -> Self {
+        self.with(|shared| shared.decide = Some(decide))
+    }
+
+    fn with(self, set: impl FnOnce(&mut Shared)) -> Self {
         let mut shared = self.shared.as_deref().cloned().unwrap_or_default();
-        shared.refused = Some(Arc::new(call));
+        set(&mut shared);
         Self {
             shared: Some(Arc::new(shared)),
         }

@@ -14,9 +14,11 @@ pub mod rules;
 mod service;
 #[cfg(feature = "tokens")]
 pub mod tokens;
+#[cfg(feature = "tokens")]
+pub mod webhook;
 
 pub use authenticator::{Authenticated, Authenticator, MAX_CREDENTIAL, VerifyToken};
-pub use layer::AuthorizeLayer;
+pub use layer::{AuthorizeLayer, Decide};
 #[cfg(feature = "tokens")]
 pub use metadata::{Challenge, ResourceMetadata, well_known_path};
 pub use refusal::{Reason, Refusal};

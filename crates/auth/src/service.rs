@@ -4,7 +4,10 @@ use std::future::{Ready, ready};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use callward_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolOutput, ToolService};
+use callward_core::trail::{Decision, Stage, Verdict as Word};
+use callward_core::{
+    Authorization, BoxFuture, Delivery, ErrorKind, ToolCall, ToolError, ToolOutput, ToolService,
+};
 use futures_util::future::Either;
 use tower_service::Service;
 
@@ -21,7 +24,8 @@ pub struct Authorize<S> {
 type Answer = Result<ToolOutput, ToolError>;
 
 /// The response future of [`Authorize`].
-pub type AuthorizeFuture<S> = Either<<S as Service<ToolCall>>::Future, Ready<Answer>>;
+pub type AuthorizeFuture<S> =
+    Either<<S as Service<ToolCall>>::Future, Either<Ready<Answer>, BoxFuture<'static, Answer>>>;
 
 impl<S: ToolService> Service<ToolCall> for Authorize<S> {
     type Response = ToolOutput;
@@ -34,19 +38,57 @@ impl<S: ToolService> Service<ToolCall> for Authorize<S> {
 
     fn call(&mut self, call: ToolCall) -> Self::Future {
         let refused = match &self.shared {
-            Some(shared) => check(&shared.policy, &call).inspect_err(|error| {
-                if let Some(refused) = &shared.refused {
-                    refused(&call, error);
-                }
-            }),
+            Some(shared) => {
+                check(&shared.policy, &call).inspect_err(|error| shared.note(&call, error))
+            }
             None if call.caller().credential.scopes.is_none() => Ok(()),
             None => check(&Policy::default(), &call),
         };
-        match refused {
-            Ok(()) => Either::Left(self.inner.call(call)),
-            Err(error) => Either::Right(ready(Err(error))),
+        if let Err(error) = refused {
+            return Either::Right(Either::Left(ready(Err(error))));
+        }
+        let asked = self.shared.clone().and_then(|shared| {
+            let answer = shared.decide.as_ref()?.decide(&call);
+            Some((shared, answer))
+        });
+        let Some((shared, answer)) = asked else {
+            return Either::Left(self.inner.call(call));
+        };
+        let next = self.inner.clone();
+        let mut inner = std::mem::replace(&mut self.inner, next);
+        Either::Right(Either::Right(Box::pin(async move {
+            if let Err(why) = answer.await {
+                let error = refused_outside(&call, &why, &shared.policy);
+                shared.note(&call, &error);
+                return Err(error);
+            }
+            inner.call(call).await
+        })))
+    }
+}
+
+impl Shared {
+    fn note(&self, call: &ToolCall, error: &ToolError) {
+        if let Some(refused) = &self.refused {
+            refused(call, error);
         }
     }
+}
+
+/// Refuses a call that the rules allow, and writes that into its record.
+fn refused_outside(call: &ToolCall, why: &str, policy: &Policy) -> ToolError {
+    let by = Arc::new(Authorization {
+        rule: "webhook".into(),
+        policy: policy.revision().cloned(),
+    });
+    if let Some(record) = &call.record {
+        record.with(|facts| facts.authorization = Some(by.clone()));
+        record.decided(|| Decision::new(Stage::Authorize, Word::Refused, why.to_owned()));
+    }
+    let text = format!("the call is not authorized: {why}");
+    let mut error = ToolError::new(ErrorKind::Unauthorized, Delivery::NotSent, text);
+    error.authorization = Some(by);
+    error
 }
 
 /// Decides about a call, and writes the decision into its record.

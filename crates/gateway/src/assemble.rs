@@ -9,6 +9,7 @@ use callward::cache::ToolScopes;
 use callward::core::PeerObserver;
 use callward::limit::{ConcurrencyLimitLayer, TOOL_TIMEOUT_VAR, parse_tool_timeout};
 use callward::{Annotations, LimitsConfig, Server, Stack, StackBuilder, Startup};
+use callward_auth::webhook::Webhook;
 use callward_mcp::client::{CommandSpec, HttpSpec, Target, Upstream, UpstreamOptions};
 
 use crate::config::{self, Config, ServerConfig, ToolRule, caching};
@@ -69,8 +70,11 @@ pub(crate) fn stack_over(
     let audit = audit
         .map(|path| audit::open(path, &config.audit))
         .transpose()?;
+    let webhook = config.authorize_webhook.as_ref().map(Webhook::new);
+    let webhook = webhook.transpose().map_err(AppError::Usage)?;
     let lexicon = config.lexicon.clone();
     let stack = with(Stack::builder(), lexicon, StackBuilder::lexicon);
+    let stack = with(stack, webhook, |stack, it| stack.authorize_by(Arc::new(it)));
     let stack = with(stack, audit, StackBuilder::audit)
         .authorize(Policy::new(
             config.authorize.clone(),

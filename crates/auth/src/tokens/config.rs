@@ -65,7 +65,7 @@ impl Secret {
         Self(text.into())
     }
 
-    pub(super) fn reveal(&self) -> &str {
+    pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
 }
@@ -122,13 +122,16 @@ impl IssuerConfig {
 
     /// Reads the address of something that the issuer serves.
     pub(super) fn url(&self, field: &str, text: &str) -> Result<Url, InvalidIssuer> {
-        let url = Url::parse(text).ok();
-        url.filter(|url| is_secure(url, true)).ok_or_else(|| {
-            self.invalid(format!(
-                "`{field}` must be an https URL without credentials, or http on loopback"
-            ))
-        })
+        secure_url(field, text).map_err(|reason| self.invalid(reason))
     }
+}
+
+/// Reads the address of a service that is trusted.
+pub(crate) fn secure_url(field: &str, text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).ok();
+    url.filter(|url| is_secure(url, true)).ok_or_else(|| {
+        format!("`{field}` must be an https URL without credentials, or http on loopback")
+    })
 }
 
 /// Returns `true` for HTTPS, and for plain HTTP to this machine if that is permitted.

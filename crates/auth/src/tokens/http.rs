@@ -1,42 +1,42 @@
-//! Asks issuers, over HTTPS, without following redirects and with bounded answers.
+//! Asks issuers and webhooks, over HTTPS, without following redirects and with bounded answers.
 
 use std::sync::Arc;
 
 use callward_core::BoxFuture;
-use http::header::{ACCEPT, CONTENT_TYPE};
+use http::HeaderMap;
+use http::header::ACCEPT;
 use reqwest::redirect::Policy;
 use rustls::crypto::ring;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::Verifier;
 use url::Url;
 
-/// A request to an issuer.
-pub(super) struct Ask {
-    pub(super) url: Url,
+/// A request to an issuer or a webhook.
+pub(crate) struct Ask {
+    pub(crate) url: Url,
     /// The most bytes of its answer.
-    pub(super) limit: usize,
+    pub(crate) limit: usize,
     /// Makes it a POST.
-    pub(super) form: Option<Form>,
+    pub(crate) post: Option<Post>,
 }
 
-/// A form, and the client that sends it.
-pub(super) struct Form {
-    pub(super) user: String,
-    pub(super) password: String,
-    pub(super) body: String,
+/// What a POST has.
+pub(crate) struct Post {
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: String,
 }
 
 /// Who sends requests; tests have one of their own.
-pub(super) trait Http: Send + Sync {
+pub(crate) trait Http: Send + Sync {
     /// Returns the body of a successful answer, or why there is none, without the address.
     fn send(&self, ask: Ask) -> BoxFuture<'static, Result<Vec<u8>, String>>;
 }
 
 /// The client for real issuers.
-pub(super) struct Client(reqwest::Client);
+pub(crate) struct Client(reqwest::Client);
 
 impl Client {
-    pub(super) fn build(verifies: bool) -> Result<Self, String> {
+    pub(crate) fn build(verifies: bool) -> Result<Self, String> {
         let built = reqwest::Client::builder()
             // a redirect would lead to a place that is not configured
             .redirect(Policy::none())
@@ -50,14 +50,10 @@ impl Client {
 
 impl Http for Client {
     fn send(&self, ask: Ask) -> BoxFuture<'static, Result<Vec<u8>, String>> {
-        let Ask { url, limit, form } = ask;
-        let request = match form {
+        let Ask { url, limit, post } = ask;
+        let request = match post {
             None => self.0.get(url),
-            Some(form) => {
-                let post = self.0.post(url).basic_auth(form.user, Some(form.password));
-                let post = post.header(CONTENT_TYPE, "application/x-www-form-urlencoded");
-                post.body(form.body)
-            }
+            Some(Post { headers, body }) => self.0.post(url).headers(headers).body(body),
         };
         let request = request.header(ACCEPT, "application/json");
         Box::pin(async move {

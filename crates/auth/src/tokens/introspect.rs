@@ -5,14 +5,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use callward_core::{Caller, CredentialKind};
+use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use url::{Url, form_urlencoded};
 
 use super::config::{IntrospectionConfig, InvalidIssuer, IssuerConfig, Secret};
-use super::http::{Ask, Form, Http};
+use super::http::{Ask, Http, Post};
 use super::jwks::TIMEOUT;
 use super::jwt::object;
 use super::known::{Digest, Known};
@@ -35,9 +39,8 @@ type Running = watch::Receiver<Option<Answer>>;
 pub(super) struct Introspection {
     issuer: Arc<IssuerConfig>,
     url: Url,
-    /// The credentials, encoded as RFC 6749 has it.
-    user: String,
-    password: Secret,
+    /// The content type and the credentials.
+    headers: HeaderMap,
     inactive: Known<()>,
     running: Mutex<HashMap<Digest, Running>>,
     /// Whether the last request failed; the first failure in a row is logged.
@@ -49,16 +52,23 @@ impl Introspection {
         issuer: &Arc<IssuerConfig>,
         config: &IntrospectionConfig,
     ) -> Result<Self, InvalidIssuer> {
-        let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect();
+        // RFC 6749, section 2.3.1: encoded twice
+        let encoded =
+            |text: &str| -> String { form_urlencoded::byte_serialize(text.as_bytes()).collect() };
         if config.client_id.is_empty() {
             return Err(issuer.invalid("`introspection.client_id` must not be empty"));
         }
-        let password: String = encoded(config.client_secret.reveal());
+        let (user, password) = (&config.client_id, config.client_secret.reveal());
+        let pair = format!("{}:{}", encoded(user), encoded(password));
+        let basic = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(pair)));
+        let mut basic =
+            basic.map_err(|_| issuer.invalid("`introspection.client_id` is too long"))?;
+        basic.set_sensitive(true);
+        let form = HeaderValue::from_static("application/x-www-form-urlencoded");
         Ok(Self {
             issuer: issuer.clone(),
             url: issuer.url("introspection.url", &config.url)?,
-            user: encoded(&config.client_id),
-            password: Secret::new(password),
+            headers: HeaderMap::from_iter([(CONTENT_TYPE, form), (AUTHORIZATION, basic)]),
             inactive: Known::new(KEEP_INACTIVE),
             running: Mutex::default(),
             failed: AtomicBool::new(false),
@@ -116,9 +126,8 @@ impl Introspection {
         let ask = Ask {
             url: self.url.clone(),
             limit: MAX_BODY,
-            form: Some(Form {
-                user: self.user.clone(),
-                password: self.password.reveal().to_owned(),
+            post: Some(Post {
+                headers: self.headers.clone(),
                 body,
             }),
         };

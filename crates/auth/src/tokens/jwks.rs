@@ -210,7 +210,7 @@ async fn get(http: &dyn Http, url: Url) -> Result<Vec<u8>, String> {
     let ask = Ask {
         url,
         limit: MAX_BODY,
-        form: None,
+        post: None,
     };
     http.send(ask).await
 }

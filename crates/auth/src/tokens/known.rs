@@ -12,9 +12,9 @@ use tokio::time::Instant;
 const CAPACITY: u64 = 10_000;
 
 /// The SHA-256 of a token.
-pub(super) type Digest = [u8; 32];
+pub(crate) type Digest = [u8; 32];
 
-pub(super) fn digest_of(token: &str) -> Digest {
+pub(crate) fn digest_of(token: &str) -> Digest {
     let mut bytes = Digest::default();
     let digest = digest(&SHA256, token.as_bytes());
     bytes
@@ -25,28 +25,28 @@ pub(super) fn digest_of(token: &str) -> Digest {
 }
 
 /// Values of tokens, each for its time.
-pub(super) struct Known<T>(Cache<Digest, (T, Instant)>);
+pub(crate) struct Known<T>(Cache<Digest, (T, Instant)>);
 
 impl<T: Clone + Send + Sync + 'static> Known<T> {
     /// None is kept longer than `most`.
-    pub(super) fn new(most: Duration) -> Self {
+    pub(crate) fn new(most: Duration) -> Self {
         let cache = Cache::builder().max_capacity(CAPACITY).time_to_live(most);
         Self(cache.build())
     }
 
-    pub(super) fn get(&self, digest: &Digest) -> Option<T> {
+    pub(crate) fn get(&self, digest: &Digest) -> Option<T> {
         let (value, until) = self.0.get(digest)?;
         (Instant::now() < until).then_some(value)
     }
 
-    pub(super) fn keep(&self, digest: Digest, value: T, time: Duration) {
+    pub(crate) fn keep(&self, digest: Digest, value: T, time: Duration) {
         self.0.insert(digest, (value, Instant::now() + time));
     }
 }
 
 impl Known<Arc<Caller>> {
     /// Keeps a caller for this time from `now`, or until its token expires if that is sooner.
-    pub(super) fn keep_caller(
+    pub(crate) fn keep_caller(
         &self,
         digest: Digest,
         caller: Caller,

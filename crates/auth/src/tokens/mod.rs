@@ -5,14 +5,14 @@
 //! issuer and an algorithm that this key is for.
 
 mod claims;
-mod config;
+pub(crate) mod config;
 mod crypto;
-mod http;
+pub(crate) mod http;
 mod introspect;
 mod jwks;
 mod jwt;
 mod key;
-mod known;
+pub(crate) mod known;
 #[cfg(test)]
 mod tests;
 
@@ -208,6 +208,6 @@ fn unavailable(after: Duration) -> Refusal {
     clippy::disallowed_methods,
     reason = "an issuer states times of the day, and nothing else here reads them"
 )]
-fn now() -> SystemTime {
+pub(crate) fn now() -> SystemTime {
     SystemTime::now()
 }

@@ -29,6 +29,7 @@ use callward::loopguard::LoopGuardConfig;
 use callward::registry::KeptName;
 use callward::retry::RetryConfig;
 use callward::retry::hedge::HedgeConfig;
+use callward_auth::webhook::WebhookConfig;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -72,6 +73,8 @@ with_defaults! {
         /// Which caller may call which tool, and what holds without a rule.
         pub(crate) authorize: Vec<Rule>,
         pub(crate) authorize_default: Then,
+        /// Who is asked about each call that the rules allow.
+        pub(crate) authorize_webhook: Option<WebhookConfig>,
         pub(crate) http: Http,
         pub(crate) auth: Auth,
         pub(crate) admin: Admin,

@@ -1,5 +1,7 @@
 //! `[[authorize]]`: who sees and calls which tool.
 
+use axum::Router;
+use axum::routing::post;
 use serde_json::{Value, json};
 
 use crate::audit::records;
@@ -54,4 +56,38 @@ async fn a_denied_tool_is_not_listed_and_its_calls_leave_a_record() {
     assert_eq!(rules, [Some("no orders".to_owned()), None]);
     assert_eq!(refused[0]["decision"]["by"], "authorization");
     assert_eq!(refused[0]["policy"].as_str().unwrap().len(), 12);
+}
+
+#[tokio::test]
+async fn a_webhook_decides_about_calls_that_the_rules_allow() {
+    let decide = async |body: String| {
+        let question: Value = serde_json::from_str(&body).unwrap();
+        let allow = question["arguments"]["id"] == 1 && question["principal"] == "anonymous";
+        json!({"allow": allow, "reason": "only the first order"}).to_string()
+    };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let service = Router::new().route("/", post(decide)).into_make_service();
+    let service = tokio::spawn(async move { axum::serve(listener, service).await });
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.jsonl");
+    let config = format!(
+        "[authorize_webhook]\nurl = {url:?}\nsecret = \"a secret of at least 24 bytes\"\n\
+         [audit]\npath = {path:?}\n{}",
+        sample("orders")
+    );
+    let gateway = Gateway::fixed(&config).await;
+    assert!(gateway.order(1).await["result"].is_object());
+    let refused = gateway.order(2).await["error"].to_string();
+    assert!(refused.contains("only the first order"), "{refused}");
+    service.abort();
+    let _ = service.await;
+    // the answer is kept; without one, calls are refused
+    assert!(gateway.order(1).await["result"].is_object());
+    let refused = gateway.order(3).await["error"].to_string();
+    assert!(refused.contains("cannot be asked"), "{refused}");
+    gateway.stopped().await;
+    let refused = records(&path, "refused");
+    assert_eq!(refused.len(), 2);
+    assert!(refused.iter().all(|record| record["rule"] == "webhook"));
 }

@@ -1,5 +1,7 @@
 //! The public listener over TLS, by HTTP/1.1 and HTTP/2.
 
+use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 
 use reqwest::Version;
@@ -12,7 +14,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use crate::support::{Gateway, answer_of, http_over, result, sample, trusting, within};
+use crate::support::{
+    CALLWARD, Gateway, answer_of, answered, http_over, program, result, sample, trusting, within,
+};
 
 /// A certificate that its own key signs, and the key, in files.
 struct Own {
@@ -148,4 +152,39 @@ async fn a_signal_to_end_lets_a_call_over_http_2_finish() {
     assert_eq!(result(&answer)["structuredContent"]["region"], "x");
     let (well, said) = gateway.ended().await;
     assert!(well && said.contains("no call was cut off"), "{said}");
+}
+
+#[tokio::test]
+async fn the_commands_of_the_readme_serve_a_team() {
+    let readme = include_str!("../../../../README.md");
+    let (_, team) = readme.split_once("## For a team\n\n```sh\n").unwrap();
+    let (commands, _) = team.split_once("```").unwrap();
+    let lines = commands.trim().lines().count();
+    assert!(commands.starts_with("openssl") && lines <= 10, "{commands}");
+    if Command::new("openssl").arg("version").output().is_err() {
+        eprintln!("skipped: openssl is not installed");
+        return;
+    }
+    let commands = commands.replace(":7443\"", ":0\"").replace(
+        "callward serve ",
+        "echo $KEY > key; exec callward serve --json ",
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let mut shell = program("bash", &["-euc", &commands]);
+    let binaries = Path::new(CALLWARD).parent().unwrap().display();
+    let path = format!("{binaries}:{}", std::env::var("PATH").unwrap());
+    shell.env("PATH", path).current_dir(&folder);
+    let mut gateway = Gateway::starting(shell, None, None).await;
+    let mut roots = RootCertStore::empty();
+    let cert = CertificateDer::from_pem_file(folder.path().join("tls.crt"));
+    roots.add(cert.unwrap()).unwrap();
+    gateway.url = gateway.url.replace("0.0.0.0", "localhost");
+    gateway.http = http_over(trusting(roots).with_no_client_auth());
+    let list = || gateway.modern("tools/list", json!({}));
+    assert_eq!(answered(list()).await.0, 401);
+    let key = std::fs::read_to_string(folder.path().join("key")).unwrap();
+    let (status, body) = answered(list().bearer_auth(key.trim())).await;
+    assert_eq!(status, 200, "{body}");
+    assert!(body.contains("get_order"), "{body}");
+    gateway.stopped().await;
 }

@@ -1,5 +1,7 @@
+use base64::engine::general_purpose::STANDARD;
 use callward_core::{CredentialKind, Principal};
 use futures_util::future::join_all;
+use http::header::AUTHORIZATION;
 use tokio::time::advance;
 
 use super::*;
@@ -30,10 +32,11 @@ async fn an_issuer_is_asked_about_an_opaque_token() {
         caller.credential.scopes,
         Some(BTreeSet::from(["tools:read".to_owned()]))
     );
-    let form = script.asked.lock().remove(0).form.unwrap();
-    // RFC 6749, 2.3.1
-    assert_eq!((&*form.user, &*form.password), ("gw%3A1", "hush+hush"));
-    assert_eq!(form.body, "token=opaque%261&token_type_hint=access_token");
+    let post = script.asked.lock().remove(0).post.unwrap();
+    // RFC 6749, 2.3.1: both are encoded before they are joined
+    let basic = STANDARD.encode("gw%3A1:hush+hush");
+    assert_eq!(post.headers[AUTHORIZATION], format!("Basic {basic}"));
+    assert_eq!(post.body, "token=opaque%261&token_type_hint=access_token");
 }
 
 #[tokio::test(start_paused = true)]
@@ -73,7 +76,7 @@ async fn answers_are_judged_as_claims_are() {
         reason(&tokens, &signer.sign(&json!({}))).await,
         Reason::UnknownKeyId
     );
-    assert!(script.asked.lock().iter().all(|ask| ask.form.is_none()));
+    assert!(script.asked.lock().iter().all(|ask| ask.post.is_none()));
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,6 +11,7 @@ use callward::core::{BaggageFilter, InvalidConfig, Lifetime, RuleSet};
 use callward::telemetry::export::OtlpConfig;
 use callward_auth::ResourceMetadata;
 use callward_auth::tokens::Tokens;
+use callward_auth::webhook::Webhook;
 use callward_mcp::server::{HostPattern, OriginPattern};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -203,6 +204,9 @@ impl Faults<'_, '_> {
         let is_named = *keys != KeySource::File("".into());
         self.expect(is_named, "auth.keys", "expected the path of a file");
         self.issuers(auth);
+        let webhook = config.authorize_webhook.as_ref();
+        let webhook = webhook.map_or(Ok(()), |webhook| Webhook::new(webhook).map(drop));
+        self.ok(webhook, "authorize_webhook");
         let pattern = str::parse::<HostPattern>;
         self.each(&http.allowed_hosts, "http.allowed_hosts", pattern);
         let pattern = str::parse::<OriginPattern>;

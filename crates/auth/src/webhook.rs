@@ -1,0 +1,382 @@
+//! Asks a service of the operator whether a call is allowed.
+//!
+//! Each question is a POST of JSON, signed as [Standard Webhooks] has it: `webhook-signature` is
+//! `v1,` and the Base64 of the HMAC-SHA256 over `ID.TIMESTAMP.BODY`. The service answers with status
+//! 200 and `{"allow": true}`, or `{"allow": false, "reason": "..."}`. Every other answer, and none
+//! within the deadline, refuses the call. Answers are kept for a stated time and for equal calls of
+//! the same principal; failures are not kept.
+//!
+//! [Standard Webhooks]: https://www.standardwebhooks.com
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use callward_core::{BoxFuture, CredentialKind, Effect, ToolCall, human};
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use ring::hmac;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tokio::sync::Semaphore;
+use url::Url;
+
+use crate::Decide;
+use crate::tokens::config::{Secret, secure_url};
+use crate::tokens::http::{Ask, Client, Http, Post};
+use crate::tokens::known::{Known, digest_of};
+use crate::tokens::now;
+
+/// The longest answer, in bytes.
+const MAX_ANSWER: usize = 4 << 10;
+/// The longest `reason` that clients are shown, in characters.
+const MAX_REASON: usize = 200;
+/// How many questions are open at a time; more wait, within their deadline.
+const MAX_RUNNING: usize = 256;
+/// Shorter secrets can be guessed.
+const MIN_SECRET: usize = 24;
+
+/// Which service is asked, and for how long its answers hold.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(clippy::exhaustive_structs, reason = "a config, built by its fields")]
+pub struct WebhookConfig {
+    /// Its URL: HTTPS, or HTTP on loopback.
+    pub url: String,
+    /// What questions are signed with: `whsec_` and Base64 of the key, or the key as text; at least
+    /// 24 bytes.
+    pub secret: Secret,
+    /// How long a call waits for the answer. Default: `1s`.
+    #[serde(default = "one_second", with = "human::duration")]
+    pub timeout: Duration,
+    /// How long an answer holds for equal calls of a principal; `0s` asks about each call. Default:
+    /// `10s`.
+    #[serde(default = "ten_seconds", with = "human::duration")]
+    pub cache: Duration,
+}
+
+fn one_second() -> Duration {
+    Duration::from_secs(1)
+}
+
+fn ten_seconds() -> Duration {
+    Duration::from_secs(10)
+}
+
+/// A question. Equal ones have equal answers.
+#[derive(Serialize)]
+struct Question<'a> {
+    principal: &'a str,
+    credential: CredentialKind,
+    name: &'a Option<String>,
+    roles: Vec<&'a str>,
+    server: &'a str,
+    tool: &'a str,
+    effect: Effect,
+    arguments: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    allow: bool,
+    #[serde(default)]
+    reason: Option<String>,
+}
+
+/// The service. Clones are the same.
+#[derive(Clone)]
+pub struct Webhook(Arc<Inner>);
+
+struct Inner {
+    url: Url,
+    key: hmac::Key,
+    timeout: Duration,
+    keep: Duration,
+    known: Known<Result<(), String>>,
+    running: Semaphore,
+    /// Whether the last question failed; the first failure in a row is logged.
+    failed: AtomicBool,
+    http: Box<dyn Http>,
+}
+
+impl fmt::Debug for Webhook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Webhook")
+            .field(&self.0.url.as_str())
+            .finish()
+    }
+}
+
+impl Webhook {
+    /// Asks this service. Nothing is sent before the first call.
+    ///
+    /// # Errors
+    ///
+    /// Which setting cannot be used, why, and what is expected.
+    pub fn new(config: &WebhookConfig) -> Result<Self, String> {
+        let url = secure_url("url", &config.url)?;
+        let client = Client::build(url.scheme() == "https")?;
+        Self::with(config, url, Box::new(client))
+    }
+
+    fn with(config: &WebhookConfig, url: Url, http: Box<dyn Http>) -> Result<Self, String> {
+        let secret = config.secret.reveal();
+        let decoded = secret
+            .strip_prefix("whsec_")
+            .map(|text| STANDARD.decode(text));
+        let key = match decoded {
+            Some(key) => key.map_err(|_| "`secret` has no Base64 after `whsec_`".to_owned())?,
+            None => secret.as_bytes().to_vec(),
+        };
+        if key.len() < MIN_SECRET {
+            return Err(format!("`secret` must have at least {MIN_SECRET} bytes"));
+        }
+        if config.timeout.is_zero() {
+            return Err("`timeout` must not be 0".to_owned());
+        }
+        Ok(Self(Arc::new(Inner {
+            url,
+            key: hmac::Key::new(hmac::HMAC_SHA256, &key),
+            timeout: config.timeout,
+            keep: config.cache,
+            known: Known::new(config.cache),
+            running: Semaphore::new(MAX_RUNNING),
+            failed: AtomicBool::new(false),
+            http,
+        })))
+    }
+}
+
+impl Decide for Webhook {
+    fn decide(&self, call: &ToolCall) -> BoxFuture<'static, Result<(), String>> {
+        let caller = call.caller();
+        let question = serde_json::from_slice(call.arguments()).and_then(|arguments| {
+            serde_json::to_string(&Question {
+                principal: caller.principal.as_str(),
+                credential: caller.credential.kind,
+                name: &caller.credential.name,
+                roles: caller.credential.roles.iter().map(String::as_str).collect(),
+                server: call.tool().set().as_str(),
+                tool: call.tool().name().as_str(),
+                effect: call.plan().effect,
+                arguments,
+            })
+        });
+        let this = self.0.clone();
+        Box::pin(async move {
+            let question = question.map_err(|_| "the arguments are not JSON".to_owned())?;
+            let digest = digest_of(&question);
+            if let Some(known) = this.known.get(&digest) {
+                return known;
+            }
+            let asked = tokio::time::timeout(this.timeout, this.ask(question)).await;
+            let asked = asked.unwrap_or_else(|_| Err("it does not answer".to_owned()));
+            let failed_before = this.failed.swap(asked.is_err(), Ordering::Relaxed);
+            let answer = asked.map_err(|error| {
+                if !failed_before {
+                    tracing::warn!(%error, "the authorization webhook fails: calls are refused");
+                }
+                "the authorization webhook cannot be asked".to_owned()
+            })?;
+            let allowed = match (answer.allow, answer.reason) {
+                (true, _) => Ok(()),
+                (false, None) => Err("the authorization webhook refuses it".to_owned()),
+                (false, Some(reason)) => Err(reason.chars().take(MAX_REASON).collect()),
+            };
+            this.known.keep(digest, allowed.clone(), this.keep);
+            allowed
+        })
+    }
+}
+
+impl Inner {
+    async fn ask(&self, question: String) -> Result<Answer, String> {
+        let permit = self.running.acquire().await;
+        let _permit = permit.map_err(|error| error.to_string())?;
+        let post = self.sign(question)?;
+        let ask = Ask {
+            url: self.url.clone(),
+            limit: MAX_ANSWER,
+            post: Some(post),
+        };
+        let body = self.http.send(ask).await?;
+        let answer = serde_json::from_slice(&body);
+        answer.map_err(|_| "its answer is not `{\"allow\": true}` or the like".to_owned())
+    }
+
+    fn sign(&self, body: String) -> Result<Post, String> {
+        let mut id = [0; 16];
+        let random = ring::rand::SystemRandom::new();
+        let filled = ring::rand::SecureRandom::fill(&random, &mut id);
+        filled.map_err(|_| "there are no random numbers".to_owned())?;
+        let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+        let since = now().duration_since(UNIX_EPOCH);
+        let seconds = since.unwrap_or_default().as_secs();
+        let signature = hmac::sign(&self.key, format!("{id}.{seconds}.{body}").as_bytes());
+        let signature = format!("v1,{}", STANDARD.encode(signature));
+        let json = (CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let mut headers = HeaderMap::from_iter([json]);
+        for (name, value) in [
+            ("webhook-id", id),
+            ("webhook-timestamp", seconds.to_string()),
+            ("webhook-signature", signature),
+        ] {
+            let value = HeaderValue::try_from(value).map_err(|error| error.to_string())?;
+            headers.insert(HeaderName::from_static(name), value);
+        }
+        Ok(Post { headers, body })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use callward_testkit::{call, tool};
+    use parking_lot::Mutex;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Answers each question after a time, and keeps it.
+    #[derive(Clone)]
+    struct Service {
+        answer: Arc<Mutex<(Duration, Result<&'static str, &'static str>)>>,
+        asked: Arc<Mutex<Vec<Post>>>,
+    }
+
+    impl Http for Service {
+        fn send(&self, ask: Ask) -> BoxFuture<'static, Result<Vec<u8>, String>> {
+            assert_eq!(ask.url.as_str(), "https://policy.example/");
+            self.asked.lock().extend(ask.post);
+            let (after, answer) = *self.answer.lock();
+            Box::pin(async move {
+                tokio::time::sleep(after).await;
+                answer.map(Into::into).map_err(Into::into)
+            })
+        }
+    }
+
+    const SECRET: &str = "a secret of at least 24 bytes";
+
+    fn config(secret: &str) -> WebhookConfig {
+        let config = json!({"url": "https://policy.example/", "secret": secret});
+        serde_json::from_value(config).unwrap()
+    }
+
+    fn webhook() -> (Webhook, Service) {
+        let service = Service {
+            answer: Arc::new(Mutex::new((Duration::ZERO, Ok(r#"{"allow":true}"#)))),
+            asked: Arc::default(),
+        };
+        let (config, http) = (config(SECRET), Box::new(service.clone()));
+        let url = Url::parse(&config.url).unwrap();
+        (Webhook::with(&config, url, http).unwrap(), service)
+    }
+
+    fn about(arguments: Value) -> ToolCall {
+        call(&tool("remove").destructive().build(), arguments)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_an_answer_that_allows_lets_a_call_pass() {
+        let unasked = "the authorization webhook cannot be asked";
+        let refused = "the authorization webhook refuses it";
+        let late = Duration::from_millis(1001);
+        for (after, answer, expected) in [
+            (Duration::ZERO, Ok(r#"{"allow":true,"more":1}"#), Ok(())),
+            (Duration::from_millis(999), Ok(r#"{"allow":true}"#), Ok(())),
+            (late, Ok(r#"{"allow":true}"#), Err(unasked)),
+            (Duration::ZERO, Ok(r#"{"allow":false}"#), Err(refused)),
+            (
+                Duration::ZERO,
+                Ok(r#"{"allow":false,"reason":"no"}"#),
+                Err("no"),
+            ),
+            (Duration::ZERO, Ok(r#"{"allow":"true"}"#), Err(unasked)),
+            (Duration::ZERO, Ok(r#"{"reason":"yes"}"#), Err(unasked)),
+            (
+                Duration::ZERO,
+                Ok(r#"{"allow":false,"allow":true}"#),
+                Err(unasked),
+            ),
+            (Duration::ZERO, Ok(""), Err(unasked)),
+            (Duration::ZERO, Err("it answered 500"), Err(unasked)),
+        ] {
+            let (webhook, service) = webhook();
+            *service.answer.lock() = (after, answer);
+            let decided = webhook.decide(&about(json!({}))).await;
+            assert_eq!(decided, expected.map_err(str::to_owned), "{answer:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn answers_hold_for_equal_calls_and_failures_do_not() {
+        let (webhook, service) = webhook();
+        let count = || service.asked.lock().len();
+        *service.answer.lock() = (Duration::ZERO, Err("it is down"));
+        for asked in [1, 2] {
+            assert!(webhook.decide(&about(json!({"a": 1}))).await.is_err());
+            assert_eq!(count(), asked);
+        }
+        *service.answer.lock() = (Duration::ZERO, Ok(r#"{"allow":true}"#));
+        for (arguments, asked) in [(1, 3), (1, 3), (2, 4)] {
+            assert!(
+                webhook
+                    .decide(&about(json!({"a": arguments})))
+                    .await
+                    .is_ok()
+            );
+            assert_eq!(count(), asked);
+        }
+        tokio::time::advance(Duration::from_secs(10)).await;
+        assert!(webhook.decide(&about(json!({"a": 1}))).await.is_ok());
+        assert_eq!(count(), 5);
+    }
+
+    #[tokio::test]
+    async fn a_question_is_signed_and_describes_the_call() {
+        let (webhook, service) = webhook();
+        webhook.decide(&about(json!({"path": "/a"}))).await.unwrap();
+        let Post { headers, body } = service.asked.lock().remove(0);
+        let header = |name: &str| headers[name].to_str().unwrap();
+        let signed = format!(
+            "{}.{}.{body}",
+            header("webhook-id"),
+            header("webhook-timestamp")
+        );
+        let key = hmac::Key::new(hmac::HMAC_SHA256, SECRET.as_bytes());
+        let signature = header("webhook-signature").strip_prefix("v1,").unwrap();
+        let signature = STANDARD.decode(signature).unwrap();
+        assert!(hmac::verify(&key, signed.as_bytes(), &signature).is_ok());
+        let question: Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(question["tool"], "remove");
+        assert_eq!(question["effect"], "destructive");
+        assert_eq!(question["arguments"], json!({"path": "/a"}));
+        assert!(!format!("{webhook:?}").contains(SECRET));
+    }
+
+    #[test]
+    fn a_webhook_needs_a_secure_url_and_a_long_secret() {
+        let with = |url: &str, secret: &str| {
+            let mut config = config(secret);
+            config.url = url.to_owned();
+            Webhook::new(&config).map(drop)
+        };
+        let url = "http://127.0.0.1:1/";
+        assert_eq!(with(url, SECRET), Ok(()));
+        assert_eq!(
+            with(url, &format!("whsec_{}", STANDARD.encode(SECRET))),
+            Ok(())
+        );
+        for (url, secret, wrong) in [
+            ("http://policy.example/", SECRET, "`url`"),
+            (url, "short", "`secret`"),
+            (url, "whsec_?", "`secret`"),
+            (url, "whsec_YWJj", "`secret`"),
+        ] {
+            assert!(with(url, secret).unwrap_err().contains(wrong));
+        }
+    }
+}
