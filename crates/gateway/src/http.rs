@@ -78,7 +78,7 @@ pub(crate) fn gateway(
 ) -> Result<impl Routes<Future: Send> + use<>, AppError> {
     let hosts: Arc<[server::HostPattern]> = patterns(&config.allowed_hosts)?.into();
     let (known, ready) = (hosts.clone(), runtime.clone());
-    let ready = async move || readiness::respond(&ready, false);
+    let ready = async move || readiness::respond(&ready, None);
     // probes may use any address; none sends a target in absolute form, so that its host counts
     let for_probes = move |request: Request, next| {
         let any = [server::HostPattern::Any];
@@ -172,7 +172,15 @@ pub(crate) fn endpoint(
     Ok(server::HttpEndpoint::new(backend, identify, options))
 }
 
-fn patterns<P: FromStr<Err = InvalidValue>>(texts: &[String]) -> Result<Vec<P>, InvalidValue> {
+/// Reads patterns for `Host` or `Origin`.
+///
+/// # Errors
+///
+/// [`InvalidValue`] if one cannot be read.
+pub(crate) fn patterns<P>(texts: &[String]) -> Result<Vec<P>, InvalidValue>
+where
+    P: FromStr<Err = InvalidValue>,
+{
     texts.iter().map(|text| text.parse()).collect()
 }
 

@@ -1,7 +1,8 @@
-//! The running gateways of this user, for the command line to find.
+//! The running gateways of this user, for the command line to find, and the token of each.
 //!
-//! Each writes one file into the state directory, and keeps it locked: a lock ends with its
-//! process, whatever ends that, and no process id is mistaken for that of another program.
+//! Each writes one file with mode 0600 into the state directory, and keeps it locked: a lock ends
+//! with its process, whatever ends that, and no process id is mistaken for that of another program.
+//! The token is in the file with the address, so that it is sent to no other address.
 
 use std::fmt;
 use std::fs::File;
@@ -10,7 +11,9 @@ use std::path::{Path, PathBuf};
 
 use scopeguard::{ScopeGuard, guard};
 use serde::{Deserialize, Serialize};
+use url::Url;
 
+use crate::error::AppError;
 use crate::state_dir::{StateDir, create_private, write_whole};
 
 /// The folder of the files in the state directory.
@@ -26,6 +29,18 @@ pub(crate) struct Gateway {
     pub(crate) public: String,
     /// The config file, as an absolute path without links; none if it runs without one.
     pub(crate) config: Option<PathBuf>,
+    /// What the admin listener asks for; none if only this user can connect.
+    pub(crate) token: Option<Token>,
+}
+
+/// A credential for an admin listener. Debug does not show it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Token(pub(crate) String);
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(..)")
+    }
 }
 
 impl fmt::Display for Gateway {
@@ -66,22 +81,55 @@ pub(crate) fn register(state: &StateDir, gateway: &Gateway) -> io::Result<Regist
 /// Returns the gateways that are running, those started first at the front. Files of processes that
 /// ended are removed.
 pub(crate) fn gateways(state: &StateDir) -> Vec<Gateway> {
+    let found = running(state).into_iter();
+    found.map(|(_, gateway)| gateway).collect()
+}
+
+/// Returns the token of the running gateway with this admin address. `None` if there is none, or it
+/// has none.
+///
+/// # Errors
+///
+/// [`AppError`] if other users may read the file with the token.
+pub(crate) fn token(state: &StateDir, admin: &str) -> Result<Option<Token>, AppError> {
+    let admin = Url::parse(admin).ok();
+    let is_meant = |gateway: &Gateway| Url::parse(&gateway.admin).ok() == admin;
+    let mut running = running(state).into_iter();
+    let Some((path, gateway)) = running.find(|(_, gateway)| is_meant(gateway)) else {
+        return Ok(None);
+    };
+    #[cfg(unix)]
+    if let Ok(file) = std::fs::metadata(&path) {
+        let mode = std::os::unix::fs::PermissionsExt::mode(&file.permissions()) & 0o777;
+        if mode & 0o077 != 0 {
+            let path = path.display();
+            return Err(AppError::Remote(format!(
+                "{path}: other users may read or write this file, which has the admin token (mode \
+                 {mode:03o}); run `chmod 600 {path}`, and restart the gateway, which makes a token"
+            )));
+        }
+    }
+    Ok(gateway.token)
+}
+
+fn running(state: &StateDir) -> Vec<(PathBuf, Gateway)> {
     let entries = std::fs::read_dir(state.path(FOLDER));
     let files = entries.into_iter().flatten().flatten();
     let mut found: Vec<_> = files
         .filter(|file| file.path().extension().is_some_and(|end| end == "json"))
         .filter_map(|file| {
-            let gateway = running(&file.path())?;
+            let gateway = read(&file.path())?;
             let written = file.metadata().and_then(|file| file.modified()).ok();
-            Some((written, gateway))
+            Some((written, file.path(), gateway))
         })
         .collect();
-    found.sort_by_key(|(written, gateway)| (*written, gateway.pid));
-    found.into_iter().map(|(_, gateway)| gateway).collect()
+    found.sort_by_key(|(written, _, gateway)| (*written, gateway.pid));
+    let found = found.into_iter();
+    found.map(|(_, path, gateway)| (path, gateway)).collect()
 }
 
 /// Reads one file; `None` if its process has ended, or if it cannot be read.
-fn running(path: &Path) -> Option<Gateway> {
+fn read(path: &Path) -> Option<Gateway> {
     let file = File::open(path).ok()?;
     match file.try_lock() {
         Ok(()) => {
@@ -103,6 +151,7 @@ mod tests {
             admin: format!("http://127.0.0.1:{pid}"),
             public: format!("http://127.0.0.1:1{pid}/mcp"),
             config: None,
+            token: Some(Token(format!("secret {pid}"))),
         }
     }
 
@@ -127,6 +176,22 @@ mod tests {
             use std::os::unix::fs::PermissionsExt;
             let mode = std::fs::metadata(path).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, expected, "for its owner only");
+        }
+        let of = |admin: &str| token(&state, admin);
+        let theirs = of("http://127.0.0.1:2/").unwrap();
+        assert_eq!(theirs, gateway(2).token);
+        assert_eq!(of("http://127.0.0.1:1").unwrap(), None);
+        assert!(!format!("{:?}", gateway(2)).contains("secret"));
+        #[cfg(unix)]
+        {
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o640);
+            std::fs::set_permissions(&running.0, mode).unwrap();
+            let said = of("http://127.0.0.1:2").unwrap_err().to_string();
+            assert!(
+                said.contains("(mode 640)") && said.contains("`chmod 600 "),
+                "{said}"
+            );
+            assert!(!said.contains("secret"), "{said}");
         }
     }
 }
