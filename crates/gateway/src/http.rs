@@ -22,7 +22,6 @@ use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use callward::core::InvalidValue;
 use callward_auth::well_known_path;
 use callward_mcp::server;
 use serde::Serialize;
@@ -176,11 +175,8 @@ pub(crate) fn endpoint(
 ///
 /// # Errors
 ///
-/// [`InvalidValue`] if one cannot be read.
-pub(crate) fn patterns<P>(texts: &[String]) -> Result<Vec<P>, InvalidValue>
-where
-    P: FromStr<Err = InvalidValue>,
-{
+/// What is wrong with one of them.
+pub(crate) fn patterns<P: FromStr<Err = E>, E>(texts: &[String]) -> Result<Vec<P>, E> {
     texts.iter().map(|text| text.parse()).collect()
 }
 

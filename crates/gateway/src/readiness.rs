@@ -8,8 +8,8 @@ use serde_json::json;
 use crate::runtime::Runtime;
 use crate::{http, view};
 
-/// Answers with 200 if calls should be sent here, else with 503; with the servers if `with_errors` is
-/// given. Their errors may name files and addresses.
+/// Answers with 200 if calls should be sent here, else with 503; with the servers if `with_errors`
+/// is given. Their errors may name files and addresses.
 pub(crate) fn respond(runtime: &Runtime, with_errors: Option<bool>) -> Response {
     let servers = runtime.stack.servers();
     let reason = if runtime.stop.asked.is_cancelled() {

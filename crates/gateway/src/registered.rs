@@ -7,7 +7,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use scopeguard::{ScopeGuard, guard};
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,9 @@ pub(crate) struct Gateway {
     pub(crate) config: Option<PathBuf>,
     /// What the admin listener asks for; none if only this user can connect.
     pub(crate) token: Option<Token>,
+    /// The file itself, where it was read.
+    #[serde(skip)]
+    pub(crate) file: PathBuf,
 }
 
 /// A credential for an admin listener. Debug does not show it.
@@ -81,8 +84,18 @@ pub(crate) fn register(state: &StateDir, gateway: &Gateway) -> io::Result<Regist
 /// Returns the gateways that are running, those started first at the front. Files of processes that
 /// ended are removed.
 pub(crate) fn gateways(state: &StateDir) -> Vec<Gateway> {
-    let found = running(state).into_iter();
-    found.map(|(_, gateway)| gateway).collect()
+    let entries = std::fs::read_dir(state.path(FOLDER));
+    let files = entries.into_iter().flatten().flatten();
+    let mut found: Vec<_> = files
+        .filter(|file| file.path().extension().is_some_and(|end| end == "json"))
+        .filter_map(|file| {
+            let gateway = running(file.path())?;
+            let written = file.metadata().and_then(|file| file.modified()).ok();
+            Some((written, gateway))
+        })
+        .collect();
+    found.sort_by_key(|(written, gateway)| (*written, gateway.pid));
+    found.into_iter().map(|(_, gateway)| gateway).collect()
 }
 
 /// Returns the token of the running gateway with this admin address. `None` if there is none, or it
@@ -93,51 +106,38 @@ pub(crate) fn gateways(state: &StateDir) -> Vec<Gateway> {
 /// [`AppError`] if other users may read the file with the token.
 pub(crate) fn token(state: &StateDir, admin: &str) -> Result<Option<Token>, AppError> {
     let admin = Url::parse(admin).ok();
-    let is_meant = |gateway: &Gateway| Url::parse(&gateway.admin).ok() == admin;
-    let mut running = running(state).into_iter();
-    let Some((path, gateway)) = running.find(|(_, gateway)| is_meant(gateway)) else {
+    let mut running = gateways(state).into_iter();
+    let Some(found) = running.find(|one| Url::parse(&one.admin).ok() == admin) else {
         return Ok(None);
     };
     #[cfg(unix)]
-    if let Ok(file) = std::fs::metadata(&path) {
+    if let (Some(_), Ok(file)) = (&found.token, std::fs::metadata(&found.file)) {
         let mode = std::os::unix::fs::PermissionsExt::mode(&file.permissions()) & 0o777;
         if mode & 0o077 != 0 {
-            let path = path.display();
+            let path = found.file.display();
             return Err(AppError::Remote(format!(
                 "{path}: other users may read or write this file, which has the admin token (mode \
                  {mode:03o}); run `chmod 600 {path}`, and restart the gateway, which makes a token"
             )));
         }
     }
-    Ok(gateway.token)
-}
-
-fn running(state: &StateDir) -> Vec<(PathBuf, Gateway)> {
-    let entries = std::fs::read_dir(state.path(FOLDER));
-    let files = entries.into_iter().flatten().flatten();
-    let mut found: Vec<_> = files
-        .filter(|file| file.path().extension().is_some_and(|end| end == "json"))
-        .filter_map(|file| {
-            let gateway = read(&file.path())?;
-            let written = file.metadata().and_then(|file| file.modified()).ok();
-            Some((written, file.path(), gateway))
-        })
-        .collect();
-    found.sort_by_key(|(written, _, gateway)| (*written, gateway.pid));
-    let found = found.into_iter();
-    found.map(|(_, path, gateway)| (path, gateway)).collect()
+    Ok(found.token)
 }
 
 /// Reads one file; `None` if its process has ended, or if it cannot be read.
-fn read(path: &Path) -> Option<Gateway> {
-    let file = File::open(path).ok()?;
+fn running(path: PathBuf) -> Option<Gateway> {
+    let file = File::open(&path).ok()?;
     match file.try_lock() {
         Ok(()) => {
             let _ = std::fs::remove_file(path);
             None
         }
         // running; or, without locks on this file system, all that is known is that it is there
-        Err(_) => serde_json::from_reader(&file).ok(),
+        Err(_) => {
+            let mut gateway: Gateway = serde_json::from_reader(&file).ok()?;
+            gateway.file = path;
+            Some(gateway)
+        }
     }
 }
 
@@ -152,6 +152,7 @@ mod tests {
             public: format!("http://127.0.0.1:1{pid}/mcp"),
             config: None,
             token: Some(Token(format!("secret {pid}"))),
+            file: PathBuf::new(),
         }
     }
 
@@ -170,7 +171,9 @@ mod tests {
         assert_eq!(gateways(&state), []);
         assert!(!left.exists());
         let running = register(&state, &gateway(2)).unwrap();
-        assert_eq!(gateways(&state), [gateway(2)]);
+        let file = running.0.clone();
+        let two = Gateway { file, ..gateway(2) };
+        assert_eq!(gateways(&state), [two]);
         #[cfg(unix)]
         for (path, expected) in [(&running.0, 0o600), (&state.path(FOLDER), 0o700)] {
             use std::os::unix::fs::PermissionsExt;

@@ -30,8 +30,8 @@ use crate::{admin, args};
 /// Where a gateway is asked whose address is not a URL.
 const LOCALHOST: &str = "http://localhost/";
 
-/// The environment variable with the credential for the gateway at `--url`. It is no argument, which
-/// all users could read.
+/// The environment variable with the credential for the gateway at `--url`. It is no argument: all
+/// users could read that.
 const TOKEN: &str = "CALLWARD_ADMIN_TOKEN";
 
 /// A gateway to ask.
@@ -266,8 +266,8 @@ async fn whole(answer: Response<Body>) -> Result<Bytes, String> {
 }
 
 fn client(verifies: bool, socket: Option<&str>) -> Result<Client, AppError> {
-    // no proxy: gateways are asked on the machine or the network they run on
-    // and no redirect: only the gateway gets the credential
+    // no proxy: gateways are asked on the machine or the network they run on; and no redirect, so
+    // that only the gateway gets the credential
     let mut builder = Client::builder().no_proxy().redirect(Policy::none());
     #[cfg(unix)]
     if let Some(path) = socket {

@@ -34,6 +34,12 @@ pub(crate) use client::{Remote, find, gateway};
 /// something is a POST.
 pub(crate) fn routes(runtime: Arc<Runtime>, access: Access) -> Router {
     use Role::{Anyone, Operator, Viewer};
+    let metrics = get(async |State(runtime): Shared| scrape(&runtime));
+    let ready = get(
+        async |State(runtime): Shared, viewer: Option<Extension<Arc<Caller>>>| {
+            readiness::respond(&runtime, Some(viewer.is_some()))
+        },
+    );
     let force = order(status::FORCE, status::force);
     let missing = read(|stack| view::missing(stack).into());
     let drain = order(status::NOTHING, status::drain);
@@ -75,12 +81,11 @@ pub(crate) fn routes(runtime: Arc<Runtime>, access: Access) -> Router {
 }
 
 type Handler = MethodRouter<Arc<Runtime>>;
+type Shared = State<Arc<Runtime>>;
 
 /// Answers with a view of the stack.
 fn read(view: fn(&Stack) -> Value) -> Handler {
-    get(async move |State(runtime): State<Arc<Runtime>>| {
-        json(StatusCode::OK, &view(&runtime.stack))
-    })
+    get(async move |State(runtime): Shared| json(StatusCode::OK, &view(&runtime.stack)))
 }
 
 /// Carries out what the body says, of the server of the path if there is one. An order that cannot
@@ -90,9 +95,7 @@ fn order<T: DeserializeOwned + 'static>(
     act: fn(&Stack, &str, &T) -> Result<Value, String>,
 ) -> Handler {
     post(
-        async move |State(runtime): State<Arc<Runtime>>,
-                    server: Option<Path<String>>,
-                    body: Bytes| {
+        async move |State(runtime): Shared, server: Option<Path<String>>, body: Bytes| {
             let server = server.map_or_else(String::new, |Path(server)| server);
             let body: &[u8] = if body.is_empty() { b"{}" } else { &body };
             let order = serde_json::from_slice(body);
@@ -133,24 +136,13 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.trim().eq_ignore_ascii_case("application/json")
 }
 
-async fn metrics(State(runtime): State<Arc<Runtime>>) -> Response {
-    scrape(&runtime)
-}
-
-async fn ready(
-    State(runtime): State<Arc<Runtime>>,
-    viewer: Option<Extension<Arc<Caller>>>,
-) -> Response {
-    readiness::respond(&runtime, Some(viewer.is_some()))
-}
-
-async fn tools(State(runtime): State<Arc<Runtime>>) -> Response {
+async fn tools(State(runtime): Shared) -> Response {
     runtime.started.finished().await;
     json(StatusCode::OK, &view::tools(&runtime.stack))
 }
 
 async fn explain(
-    State(runtime): State<Arc<Runtime>>,
+    State(runtime): Shared,
     Path(tool): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Response {
@@ -162,7 +154,7 @@ async fn explain(
 }
 
 async fn explain_call(
-    State(runtime): State<Arc<Runtime>>,
+    State(runtime): Shared,
     Path(tool): Path<String>,
     RawQuery(query): RawQuery,
     arguments: Bytes,
@@ -207,7 +199,7 @@ fn explained(explained: Result<Explanation, ToolError>) -> Response {
 }
 
 async fn make_call(
-    State(runtime): State<Arc<Runtime>>,
+    State(runtime): Shared,
     Extension(caller): Extension<Arc<Caller>>,
     Path(tool): Path<String>,
     RawQuery(query): RawQuery,

@@ -282,6 +282,7 @@ fn register(
         public: url.to_owned(),
         config: file.and_then(|file| std::fs::canonicalize(file).ok()),
         token: token.map(|token| Token(token.expose().to_owned())),
+        file: PathBuf::new(),
     };
     let why = match state.map(|state| registered::register(state, &gateway)) {
         Some(Ok(registration)) => return Some(registration),

@@ -29,7 +29,10 @@ async fn status(url: &str, token: &str, target: &str, hosts: &[&str], body: &str
 
 #[tokio::test]
 async fn foreign_hosts_and_web_pages_are_refused_but_for_probes() {
-    let config = format!("[http]\nmetrics = true\n{}", sample("shop"));
+    let config = format!(
+        "[http]\nmetrics = true\n[admin]\nallowed_hosts = [\"admin.example\"]\n{}",
+        sample("shop")
+    );
     let gateway = Gateway::configured(&config).await;
     let (public, admin) = (gateway.public(""), gateway.at(""));
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
@@ -95,6 +98,8 @@ async fn foreign_hosts_and_web_pages_are_refused_but_for_probes() {
         (("sec-fetch-site", "none"), 200),
         (("host", "0.0.0.0:7421"), 403),
         (("host", "[::1]"), 200),
+        (("host", "127.0.0.9"), 200),
+        (("host", "admin.example:80"), 200),
     ] {
         for path in ["/api/tools", "/metrics", "/readyz", "/api/routes/events"] {
             let request = http().get(gateway.at(path)).bearer_auth(&gateway.token);
