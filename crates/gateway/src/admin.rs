@@ -4,10 +4,11 @@
 //! | --- | --- |
 //! | `/api/…` | what `callward tools`, `call`, `explain`, `cache`, `servers` and so on ask |
 //! | `/metrics` | Prometheus text |
-//! | `/readyz` | as on the public listener, and the servers with their errors |
+//! | `/readyz` | as on the public listener, and the servers; their errors for viewers only |
 //!
-//! Callers are not authenticated here, so it listens on loopback or on a socket with mode 0600, and
-//! refuses what browsers send for a page: an `Origin`, or a `Host` that is not loopback.
+//! Each route needs a role, see [`api::routes`] and [`access`]. What browsers send for a page is
+//! refused whatever it shows: an `Origin`, or a `Host` that is not the listener's. No answer has
+//! headers of CORS.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -16,7 +17,6 @@ use axum::Router;
 use axum::extract::Request;
 use axum::http::HeaderName;
 use axum::middleware::from_fn;
-use axum::routing::get;
 use axum::serve::ListenerExt;
 use callward_mcp::server::HostPattern;
 use tokio::net::TcpListener;
@@ -24,12 +24,13 @@ use tokio::net::TcpListener;
 use tokio::net::UnixListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::admin::access::Access;
 use crate::config::AdminAddress;
 use crate::connections::ConnectionLimits;
 use crate::error::AppError;
-use crate::http::{self, admit, bind, scrape};
+use crate::http::{self, admit, bind};
 use crate::runtime::Runtime;
-use crate::{api, connections, readiness};
+use crate::{api, connections};
 
 /// Where it listens if nothing else is configured.
 pub(crate) const DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7421);
@@ -111,32 +112,28 @@ impl Listener {
     }
 }
 
-/// Puts the routes together.
-pub(crate) fn routes(runtime: Arc<Runtime>) -> Router {
-    let (ready, metrics) = (runtime.clone(), runtime.clone());
-    let ready = async move || readiness::respond(&ready, true);
-    Router::new()
-        .route("/readyz", get(ready))
-        .route("/metrics", get(async move || scrape(&metrics)))
-        .nest("/api", api::routes(runtime))
-        .layer(from_fn(|request, next| {
-            admit(refused(&request), request, next)
-        }))
+/// Puts the routes together, for requests that name loopback or one of these hosts.
+pub(crate) fn routes(runtime: Arc<Runtime>, access: Access, mut hosts: Vec<HostPattern>) -> Router {
+    hosts.push(HostPattern::Loopback);
+    api::routes(runtime, access).layer(from_fn(move |request, next| {
+        admit(refused(&hosts, &request), request, next)
+    }))
 }
 
 /// Browsers mark the requests of pages, even without an `Origin`.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Returns why a request is refused; `None` if it is not.
-fn refused(request: &Request) -> Option<String> {
+fn refused(hosts: &[HostPattern], request: &Request) -> Option<String> {
     let sites = request.headers().get_all(SEC_FETCH_SITE);
     if sites.iter().any(|site| site.as_bytes() != b"none") {
         return Some("web pages may not use the admin API".into());
     }
-    let advice = "the admin API (`admin.listen`) answers the names 127.0.0.1, [::1] and localhost \
-                  only";
-    http::refused(&[HostPattern::Loopback], request, advice)
+    let advice = "the admin API (`admin.listen`) answers the names 127.0.0.1, [::1] and localhost, \
+                  and those of `admin.allowed_hosts`";
+    http::refused(hosts, request, advice)
 }
 
+pub(crate) mod access;
 #[cfg(unix)]
 mod socket;

@@ -93,10 +93,7 @@ impl Auth {
 
     /// Returns what identifies the sender of a request: everyone is anonymous without `[auth]`.
     pub(crate) fn identify(&self, refusals: &Refusals) -> Arc<dyn Identify> {
-        let mut authenticator = Authenticator::default();
-        authenticator.keys = self.keys.clone().map(|keys| keys as Arc<dyn VerifyToken>);
-        let tokens = self.tokens.clone();
-        authenticator.tokens = tokens.map(|tokens| Arc::new(tokens) as Arc<dyn VerifyToken>);
+        let authenticator = self.authenticator();
         if authenticator.keys.is_none() && authenticator.tokens.is_none() {
             return Arc::<Anonymous>::default();
         }
@@ -105,6 +102,15 @@ impl Auth {
             refusals: refusals.clone(),
             metadata: self.metadata.as_ref().and_then(ResourceMetadata::url),
         })
+    }
+
+    /// Returns what verifies keys and tokens.
+    pub(crate) fn authenticator(&self) -> Authenticator {
+        let mut authenticator = Authenticator::default();
+        authenticator.keys = self.keys.clone().map(|keys| keys as Arc<dyn VerifyToken>);
+        let tokens = self.tokens.clone();
+        authenticator.tokens = tokens.map(|tokens| Arc::new(tokens) as Arc<dyn VerifyToken>);
+        authenticator
     }
 
     /// Returns why no client can be identified yet, if that is so.
@@ -231,7 +237,7 @@ impl Refusals {
     }
 
     /// Counts a refusal, and returns the answer to it.
-    fn refuse(&self, refusal: Refusal, metadata: Option<&Url>) -> Refused {
+    pub(crate) fn refuse(&self, refusal: Refusal, metadata: Option<&Url>) -> Refused {
         let reason = refusal.reason;
         self.0.add(1, &[of(reason)]);
         tracing::debug!(reason = reason.as_str(), "a request is refused");

@@ -22,7 +22,6 @@ use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use callward::core::InvalidValue;
 use callward_auth::well_known_path;
 use callward_mcp::server;
 use serde::Serialize;
@@ -78,7 +77,7 @@ pub(crate) fn gateway(
 ) -> Result<impl Routes<Future: Send> + use<>, AppError> {
     let hosts: Arc<[server::HostPattern]> = patterns(&config.allowed_hosts)?.into();
     let (known, ready) = (hosts.clone(), runtime.clone());
-    let ready = async move || readiness::respond(&ready, false);
+    let ready = async move || readiness::respond(&ready, None);
     // probes may use any address; none sends a target in absolute form, so that its host counts
     let for_probes = move |request: Request, next| {
         let any = [server::HostPattern::Any];
@@ -172,7 +171,12 @@ pub(crate) fn endpoint(
     Ok(server::HttpEndpoint::new(backend, identify, options))
 }
 
-fn patterns<P: FromStr<Err = InvalidValue>>(texts: &[String]) -> Result<Vec<P>, InvalidValue> {
+/// Reads patterns for `Host` or `Origin`.
+///
+/// # Errors
+///
+/// What is wrong with one of them.
+pub(crate) fn patterns<P: FromStr<Err = E>, E>(texts: &[String]) -> Result<Vec<P>, E> {
     texts.iter().map(|text| text.parse()).collect()
 }
 

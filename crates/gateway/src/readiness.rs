@@ -8,9 +8,9 @@ use serde_json::json;
 use crate::runtime::Runtime;
 use crate::{http, view};
 
-/// Answers with 200 if calls should be sent here, else with 503. Only operators get the servers
-/// with their errors, which may name files and addresses.
-pub(crate) fn respond(runtime: &Runtime, with_servers: bool) -> Response {
+/// Answers with 200 if calls should be sent here, else with 503; with the servers if `with_errors`
+/// is given. Their errors may name files and addresses.
+pub(crate) fn respond(runtime: &Runtime, with_errors: Option<bool>) -> Response {
     let servers = runtime.stack.servers();
     let reason = if runtime.stop.asked.is_cancelled() {
         Some("the gateway is stopping")
@@ -29,7 +29,7 @@ pub(crate) fn respond(runtime: &Runtime, with_servers: bool) -> Response {
             "set": server.set,
             "up": server.up,
             "tools": server.tools,
-            "error": server.last_error,
+            "error": server.last_error.as_ref().filter(|_| with_errors == Some(true)),
         })
     };
     let body = view::with_values(json!({
@@ -38,7 +38,7 @@ pub(crate) fn respond(runtime: &Runtime, with_servers: bool) -> Response {
         "tools": runtime.stack.catalogue().entries().len(),
         "reason": reason,
         "missing": (!missing.is_empty()).then_some(missing),
-        "servers": with_servers.then(|| servers.iter().map(server).collect::<Vec<_>>()),
+        "servers": with_errors.map(|_| servers.iter().map(server).collect::<Vec<_>>()),
     }));
     let status = match reason {
         None => StatusCode::OK,

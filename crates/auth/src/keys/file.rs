@@ -128,7 +128,7 @@ impl KeyFile {
                 return Err(KeyError::Word(what));
             }
         }
-        let secret = Secret::random().map_err(|_| KeyError::NoRandomBits)?;
+        let secret = Secret::random()?;
         let sha256 = KeyHash::of_key(secret.expose()).ok_or(KeyError::NoRandomBits)?;
         let entry = KeyEntry {
             id: sha256.id(),

@@ -5,26 +5,38 @@ use std::fmt;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
 use ring::digest::{SHA256, digest};
-use ring::error::Unspecified;
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Serialize};
 
+use super::KeyError;
 use crate::authenticator::KEY_PREFIX;
 
 /// The length of the part before the checksum, and of the whole.
 const BODY: usize = KEY_PREFIX.len() + 43;
 const WHOLE: usize = BODY + 6;
 
-/// A key as its owner has it. It exists once, when the key is created: nothing stores it.
+/// A key as its owner has it. A file of keys does not have it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Makes a key of random bits.
-    pub(super) fn random() -> Result<Self, Unspecified> {
+    /// Makes a key of 256 random bits.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError::NoRandomBits`] if the system gives none.
+    pub fn random() -> Result<Self, KeyError> {
         let mut bits = [0; 32];
-        SystemRandom::new().fill(&mut bits)?;
+        let filled = SystemRandom::new().fill(&mut bits);
+        filled.map_err(|_| KeyError::NoRandomBits)?;
         Ok(Self::of(bits))
+    }
+
+    /// Returns `true` if a text is this key. Hashes are compared: the time reveals something of a
+    /// hash at most, and no one can make a text for a hash that is nearly right.
+    #[must_use]
+    pub fn is(&self, text: &str) -> bool {
+        KeyHash::of_key(text).is_some_and(|hash| Some(hash) == KeyHash::of_key(&self.0))
     }
 
     pub(super) fn of(bits: [u8; 32]) -> Self {
@@ -122,8 +134,10 @@ mod tests {
             (&"é".repeat(30), false),
         ] {
             assert_eq!(KeyHash::of_key(text).is_some(), is_key, "{text}");
+            assert_eq!(secret.is(text), is_key, "{text}");
         }
         assert_eq!(format!("{secret:?}"), "Secret(..)");
-        assert_ne!(Secret::random().unwrap(), Secret::random().unwrap());
+        let random = Secret::random().unwrap();
+        assert!(!random.is(key) && !random.is(Secret::random().unwrap().expose()));
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use callward::core::HedgeStatus;
-use callward::{CallRecord, Caller, Principal, ServerId, ToolError, Trail};
+use callward::{CallRecord, Caller, ServerId, ToolError, Trail};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -23,11 +23,6 @@ pub(super) struct Outcome {
     result: Option<Box<RawValue>>,
 }
 
-/// An operator is as anonymous as a client of the endpoint, and shares its results.
-pub(super) fn caller() -> Arc<Caller> {
-    Arc::new(Caller::new(Principal::new("anonymous")))
-}
-
 /// Makes a call and describes its outcome.
 ///
 /// # Errors
@@ -35,11 +30,12 @@ pub(super) fn caller() -> Arc<Caller> {
 /// [`ToolError`] if the tool does not exist. The outcome describes a call that fails.
 pub(super) async fn make(
     runtime: &Runtime,
+    caller: Arc<Caller>,
     tool: &str,
     arguments: Bytes,
     pin: Option<ServerId>,
 ) -> Result<Outcome, ToolError> {
-    let (stack, caller) = (&runtime.stack, caller());
+    let stack = &runtime.stack;
     let record = Arc::new(CallRecord::new());
     let mut call = stack
         .prepare(tool, arguments)
@@ -50,7 +46,7 @@ pub(super) async fn make(
             }
         })?
         .with_record(record.clone())
-        .with_caller(caller.clone());
+        .with_caller(caller);
     if let Some(pin) = pin {
         call = call.pinned_to(pin);
     }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
-use axum::http::header::CONTENT_TYPE;
-use axum::http::{Request, Response, StatusCode};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use axum::http::{HeaderValue, Request, Response, StatusCode};
 use bytes::Bytes;
 use callward::ServerId;
+use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -18,8 +19,10 @@ use tower::ServiceExt;
 
 use super::SERVER;
 use super::events::{self, Events};
+use crate::admin::access::Access;
+use crate::auth::Auth;
 use crate::error::AppError;
-use crate::registered::{self, Gateway};
+use crate::registered::{self, Gateway, Token};
 use crate::runtime::Runtime;
 use crate::state_dir::StateDir;
 use crate::{admin, args};
@@ -27,10 +30,16 @@ use crate::{admin, args};
 /// Where a gateway is asked whose address is not a URL.
 const LOCALHOST: &str = "http://localhost/";
 
+/// The environment variable with the credential for the gateway at `--url`. It is no argument: all
+/// users could read that.
+const TOKEN: &str = "CALLWARD_ADMIN_TOKEN";
+
 /// A gateway to ask.
 pub(crate) struct Remote {
     at: At,
     base: Url,
+    /// The `Authorization` header.
+    credential: Option<HeaderValue>,
 }
 
 enum At {
@@ -41,19 +50,24 @@ enum At {
 
 impl Remote {
     /// Checks whether a gateway's admin listener is at `http://HOST:PORT` or `unix:/PATH`. `None`:
-    /// something else answers there.
+    /// something else answers there. The token is shown to a gateway only.
     ///
     /// # Errors
     ///
-    /// [`AppError`] if the address cannot be used, nothing answers, or it is a gateway's public
-    /// address.
-    pub(crate) async fn find(url: &str) -> Result<Option<Self>, AppError> {
+    /// [`AppError`] if the address or the token cannot be used, nothing answers, or it is a
+    /// gateway's public address.
+    async fn find(url: &str, token: Option<Token>) -> Result<Option<Self>, AppError> {
         let socket = url.strip_prefix("unix:");
         // of a socket, the name is for `Host` alone
         let base = Url::parse(socket.map_or(url, |_| LOCALHOST));
         let base = base.map_err(|error| AppError::Usage(format!("--url {url:?}: {error}")))?;
         let at = At::Elsewhere(client(base.scheme() == "https", socket)?);
-        let remote = Self { at, base };
+        let credential = None;
+        let mut remote = Self {
+            at,
+            base,
+            credential,
+        };
         let answer = remote.send(&remote.at(&["readyz"]), None).await;
         let answer = answer.map_err(|error| {
             AppError::Remote(format!(
@@ -73,6 +87,15 @@ impl Remote {
                  address, which it says when it starts, or on its machine leave out --url"
             )));
         }
+        if let Some(Token(token)) = token {
+            let header = HeaderValue::try_from(format!("Bearer {}", token.trim()));
+            let mut header = header.map_err(|_| {
+                let text = format!("{TOKEN} is not a key or a token: expected visible ASCII");
+                AppError::Usage(text)
+            })?;
+            header.set_sensitive(true);
+            remote.credential = Some(header);
+        }
         Ok(Some(remote))
     }
 
@@ -83,8 +106,14 @@ impl Remote {
     /// None in practice: its URL is fixed.
     pub(crate) fn here(runtime: Arc<Runtime>) -> Result<Self, AppError> {
         let base = Url::parse(LOCALHOST).map_err(|error| AppError::Usage(error.to_string()))?;
-        let at = At::Here(admin::routes(runtime));
-        Ok(Self { at, base })
+        let access = Access::new(&Auth::default(), None, &runtime.telemetry.refusals);
+        let at = At::Here(admin::routes(runtime, access, Vec::new()));
+        let credential = None;
+        Ok(Self {
+            at,
+            base,
+            credential,
+        })
     }
 
     /// Asks at a path below `/api`, or gives an order there if there is a body.
@@ -187,6 +216,12 @@ impl Remote {
         let body = whole(answer).await.map_err(|error| self.failed(&error))?;
         let error: Value = serde_json::from_slice(&body).unwrap_or_default();
         Err(AppError::Remote(match error["message"].as_str() {
+            Some(message) if status == StatusCode::UNAUTHORIZED => format!(
+                "{} refuses: {message}\n\
+                 run this as the user who started the gateway, with the same --state-dir; or give --url, \
+                 and in {TOKEN} a key with the role `viewer` or `operator`",
+                self.base
+            ),
             Some(message) => message.to_owned(),
             None => {
                 let body = String::from_utf8_lossy(&body);
@@ -202,7 +237,10 @@ impl Remote {
             Some(_) => Request::post(url.as_str()).header(CONTENT_TYPE, "application/json"),
         };
         let request = request.body(body.unwrap_or_default());
-        let request = request.map_err(|error| error.to_string())?;
+        let mut request = request.map_err(|error| error.to_string())?;
+        if let Some(credential) = self.credential.clone() {
+            request.headers_mut().insert(AUTHORIZATION, credential);
+        }
         match &self.at {
             At::Here(routes) => match routes.clone().oneshot(request.map(Body::from)).await {
                 Ok(answer) => Ok(answer),
@@ -228,8 +266,9 @@ async fn whole(answer: Response<Body>) -> Result<Bytes, String> {
 }
 
 fn client(verifies: bool, socket: Option<&str>) -> Result<Client, AppError> {
-    // no proxy: gateways are asked on the machine or the network they run on
-    let mut builder = Client::builder().no_proxy();
+    // no proxy: gateways are asked on the machine or the network they run on; and no redirect, so
+    // that only the gateway gets the credential
+    let mut builder = Client::builder().no_proxy().redirect(Policy::none());
     #[cfg(unix)]
     if let Some(path) = socket {
         builder = builder.unix_socket(path);
@@ -258,16 +297,33 @@ pub(crate) async fn gateway(
     args: &args::Gateway,
     state: Option<&StateDir>,
 ) -> Result<(Remote, String), AppError> {
-    let url = match &args.url {
-        Some(url) => url.clone(),
-        None => address(state, args.config.as_deref())?,
-    };
-    match Remote::find(&url).await? {
-        Some(remote) => Ok((remote, url)),
-        None => Err(AppError::Remote(format!(
+    match find(args.url.as_deref(), args.config.as_deref(), state).await? {
+        (Some(remote), url) => Ok((remote, url)),
+        (None, url) => Err(AppError::Remote(format!(
             "what answers at {url} is not a gateway"
         ))),
     }
+}
+
+/// The same, with its address. `None`: something else answers there.
+///
+/// # Errors
+///
+/// [`AppError`], as before, and if other users may read the gateway's token.
+pub(crate) async fn find(
+    url: Option<&str>,
+    config: Option<&Path>,
+    state: Option<&StateDir>,
+) -> Result<(Option<Remote>, String), AppError> {
+    let (url, given) = match url {
+        // on a socket, a credential would be judged in place of the user
+        Some(url) if url.starts_with("unix:") => (url.to_owned(), None),
+        Some(url) => (url.to_owned(), std::env::var(TOKEN).ok().map(Token)),
+        None => (address(state, config)?, None),
+    };
+    let own = state.map(|state| registered::token(state, &url));
+    let token = own.transpose()?.flatten().or(given);
+    Ok((Remote::find(&url, token).await?, url))
 }
 
 /// Returns the admin address of the gateway that runs with this config file, or of the only one
@@ -276,7 +332,7 @@ pub(crate) async fn gateway(
 /// # Errors
 ///
 /// [`AppError`] if several gateways could be meant, or none runs with this config file.
-pub(crate) fn address(state: Option<&StateDir>, config: Option<&Path>) -> Result<String, AppError> {
+fn address(state: Option<&StateDir>, config: Option<&Path>) -> Result<String, AppError> {
     let all = state.map(registered::gateways).unwrap_or_default();
     let listed: String = all.iter().map(|one| format!("\n  {one}")).collect();
     let shown = config

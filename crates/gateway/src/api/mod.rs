@@ -11,57 +11,81 @@ mod status;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Path, RawQuery, Request, State};
+use axum::extract::{Extension, Path, RawQuery, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
-use axum::middleware::{self, Next};
+use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use axum::routing::{MethodRouter, get, post};
 use bytes::Bytes;
-use callward::core::Credential;
+use callward::core::{Credential, CredentialKind};
 use callward::{Caller, Delivery, ErrorKind, Explanation, Principal, ServerId, Stack, ToolError};
 use reqwest::Url;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::http::json;
+use crate::admin::access::{Access, Role, local};
+use crate::http::{json, scrape};
 use crate::runtime::Runtime;
-use crate::view;
+use crate::{readiness, view};
 
-pub(crate) use client::{Remote, address, gateway};
+pub(crate) use client::{Remote, find, gateway};
 
-/// Returns the routes, to be nested under `/api`.
-pub(crate) fn routes(runtime: Arc<Runtime>) -> Router {
-    let breakers = read(status::breakers).merge(order(status::FORCE, status::force));
+/// Returns the routes of the admin listener. Each states the role that it needs, and what changes
+/// something is a POST.
+pub(crate) fn routes(runtime: Arc<Runtime>, access: Access) -> Router {
+    use Role::{Anyone, Operator, Viewer};
+    let metrics = get(async |State(runtime): Shared| scrape(&runtime));
+    let ready = get(
+        async |State(runtime): Shared, viewer: Option<Extension<Arc<Caller>>>| {
+            readiness::respond(&runtime, Some(viewer.is_some()))
+        },
+    );
+    let force = order(status::FORCE, status::force);
     let missing = read(|stack| view::missing(stack).into());
     let drain = order(status::NOTHING, status::drain);
     let undrain = order(status::NOTHING, status::undrain);
     let weigh = order(status::WEIGHT, status::weigh);
-    Router::new()
-        .route("/breakers", breakers)
-        .route("/cache", read(status::cache))
-        .route("/cache/purge", order(status::PURGE, status::purge))
-        .route("/limits", read(status::limits))
-        .route("/missing", missing)
-        .route("/routes/events", get(events::follow))
-        .route("/servers", read(status::servers))
-        .route("/servers/{server}/drain", drain)
-        .route("/servers/{server}/undrain", undrain)
-        .route("/servers/{server}/weight", weigh)
-        .route("/tools", get(tools))
-        .route("/tools/{tool}", get(explain))
-        .route("/tools/{tool}/call", post(make_call))
-        .route("/tools/{tool}/explain", post(explain_call))
-        .layer(middleware::from_fn(only_json))
-        .with_state(runtime)
+    let purge = order(status::PURGE, status::purge);
+    let routes = [
+        ("/metrics", Anyone, get(metrics)),
+        ("/readyz", Anyone, get(ready)),
+        ("/api/breakers", Viewer, read(status::breakers)),
+        ("/api/breakers", Operator, force),
+        ("/api/cache", Viewer, read(status::cache)),
+        ("/api/cache/purge", Operator, purge),
+        ("/api/limits", Viewer, read(status::limits)),
+        ("/api/missing", Viewer, missing),
+        ("/api/routes/events", Viewer, get(events::follow)),
+        ("/api/servers", Viewer, read(status::servers)),
+        ("/api/servers/{server}/drain", Operator, drain),
+        ("/api/servers/{server}/undrain", Operator, undrain),
+        ("/api/servers/{server}/weight", Operator, weigh),
+        ("/api/tools", Viewer, get(tools)),
+        ("/api/tools/{tool}", Viewer, get(explain)),
+        ("/api/tools/{tool}/call", Operator, post(make_call)),
+        ("/api/tools/{tool}/explain", Viewer, post(explain_call)),
+    ];
+    let access = Arc::new(access);
+    let mut router = Router::new();
+    for (path, role, handler) in routes {
+        let access = access.clone();
+        router = router.route(
+            path,
+            handler.route_layer(from_fn(move |request, next| {
+                let access = access.clone();
+                async move { access.admit(role, request, next).await }
+            })),
+        );
+    }
+    router.layer(from_fn(only_json)).with_state(runtime)
 }
 
 type Handler = MethodRouter<Arc<Runtime>>;
+type Shared = State<Arc<Runtime>>;
 
 /// Answers with a view of the stack.
 fn read(view: fn(&Stack) -> Value) -> Handler {
-    get(async move |State(runtime): State<Arc<Runtime>>| {
-        json(StatusCode::OK, &view(&runtime.stack))
-    })
+    get(async move |State(runtime): Shared| json(StatusCode::OK, &view(&runtime.stack)))
 }
 
 /// Carries out what the body says, of the server of the path if there is one. An order that cannot
@@ -71,9 +95,7 @@ fn order<T: DeserializeOwned + 'static>(
     act: fn(&Stack, &str, &T) -> Result<Value, String>,
 ) -> Handler {
     post(
-        async move |State(runtime): State<Arc<Runtime>>,
-                    server: Option<Path<String>>,
-                    body: Bytes| {
+        async move |State(runtime): Shared, server: Option<Path<String>>, body: Bytes| {
             let server = server.map_or_else(String::new, |Path(server)| server);
             let body: &[u8] = if body.is_empty() { b"{}" } else { &body };
             let order = serde_json::from_slice(body);
@@ -114,13 +136,13 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.trim().eq_ignore_ascii_case("application/json")
 }
 
-async fn tools(State(runtime): State<Arc<Runtime>>) -> Response {
+async fn tools(State(runtime): Shared) -> Response {
     runtime.started.finished().await;
     json(StatusCode::OK, &view::tools(&runtime.stack))
 }
 
 async fn explain(
-    State(runtime): State<Arc<Runtime>>,
+    State(runtime): Shared,
     Path(tool): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Response {
@@ -132,7 +154,7 @@ async fn explain(
 }
 
 async fn explain_call(
-    State(runtime): State<Arc<Runtime>>,
+    State(runtime): Shared,
     Path(tool): Path<String>,
     RawQuery(query): RawQuery,
     arguments: Bytes,
@@ -165,9 +187,8 @@ fn caller(query: &str) -> Result<Arc<Caller>, ToolError> {
             _ => return Err(invalid(format!("no parameter {name:?}"))),
         }
     }
-    Ok(principal.map_or_else(call::caller, |principal| {
-        Arc::new(Caller::new(principal).with_credential(credential))
-    }))
+    let named = |principal| Arc::new(Caller::new(principal).with_credential(credential));
+    Ok(principal.map_or_else(|| local(CredentialKind::None), named))
 }
 
 fn explained(explained: Result<Explanation, ToolError>) -> Response {
@@ -178,7 +199,8 @@ fn explained(explained: Result<Explanation, ToolError>) -> Response {
 }
 
 async fn make_call(
-    State(runtime): State<Arc<Runtime>>,
+    State(runtime): Shared,
+    Extension(caller): Extension<Arc<Caller>>,
     Path(tool): Path<String>,
     RawQuery(query): RawQuery,
     arguments: Bytes,
@@ -190,7 +212,7 @@ async fn make_call(
     };
     runtime.started.finished().await;
     let _counted = runtime.stop.calls.token();
-    match call::make(&runtime, &tool, arguments, pin).await {
+    match call::make(&runtime, caller, &tool, arguments, pin).await {
         Ok(outcome) => json(StatusCode::OK, &outcome),
         Err(error) => refusal(&error),
     }

@@ -50,13 +50,9 @@ impl Place {
         let (mut config, environment) = if let Some(own) = own {
             own
         } else {
-            let url = match &from.url {
-                Some(url) => url.clone(),
-                None => api::address(state, None)?,
-            };
-            match Remote::find(&url).await? {
-                Some(remote) => return Ok(Self { remote, own: None }),
-                None => (endpoint(&url), Environment::Small),
+            match api::find(from.url.as_deref(), None, state).await? {
+                (Some(remote), _) => return Ok(Self { remote, own: None }),
+                (None, url) => (endpoint(&url), Environment::Small),
             }
         };
         if !calls {

@@ -6,9 +6,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use axum::serve::ListenerExt;
+use callward_auth::keys::Secret;
 use serde_json::json;
 use tokio::net::TcpListener;
 
+use crate::admin::access::Access;
 use crate::args::Serve;
 use crate::assemble::{self, Environment, Running};
 use crate::auth::Auth;
@@ -20,7 +22,7 @@ use crate::kept_names::NameFile;
 use crate::log::Log;
 use crate::metrics::Telemetry;
 use crate::record::Recorder;
-use crate::registered::{self, Gateway, Registration};
+use crate::registered::{self, Gateway, Registration, Token};
 use crate::runtime::Runtime;
 use crate::sample::Embedded;
 use crate::state_dir::StateDir;
@@ -149,7 +151,12 @@ pub(crate) async fn serve(
     let scheme = tls.as_ref().map_or("http", |_| "https");
     let url = format!("{scheme}://{}/mcp", http::bound(&public)?);
     let admin_address = admin.address()?;
-    let registration = register(state, &url, &admin_address, &manner);
+    // on a socket, its mode is the credential
+    let token = match admin_address {
+        AdminAddress::Tcp(_) => Some(Secret::random()?),
+        AdminAddress::Unix(_) => None,
+    };
+    let registration = register(state, &url, &admin_address, token.as_ref(), &manner);
     say_where(&url, &admin_address, &manner, config);
     if let Some(why) = auth.lacks() {
         output::warning(&why);
@@ -157,7 +164,9 @@ pub(crate) async fn serve(
     let (stack, calls) = (&runtime.stack, &runtime.stop.calls);
     runtime.telemetry.observe_calls(calls);
     let routes = http::gateway(runtime.clone(), &config.http, &auth)?;
-    let operators = admin::routes(runtime.clone());
+    let access = Access::new(&auth, token, &runtime.telemetry.refusals);
+    let hosts = http::patterns(&config.admin.allowed_hosts)?;
+    let operators = admin::routes(runtime.clone(), access, hosts);
     let closing = runtime.stop.closing.clone();
     let mut limits = config.http.connections.clone();
     connections::make_fit(&mut limits);
@@ -238,17 +247,18 @@ fn say_where(url: &str, admin: &AdminAddress, manner: &Manner, config: &Config) 
         AdminAddress::Unix(_) => None,
     };
     let is_exposed = |address: &SocketAddr| exposed(*address, ADMIN).is_some();
-    let is_public = is_exposed(&config.http.listen);
-    let is_open = is_public && !config.auth.is_on();
-    if is_public && !is_open {
+    let public = Some(config.http.listen);
+    let (keyed, open) = match config.auth.is_on() {
+        true => (public, None),
+        false => (None, public),
+    };
+    for address in [keyed, on_tcp].into_iter().flatten().filter(is_exposed) {
         output::warning(&format_args!(
-            "{} can be reached from other machines, and keys pass it unencrypted: put a proxy with \
-             TLS in front of it",
-            config.http.listen
+            "{address} can be reached from other machines, and keys pass it unencrypted: put a \
+             proxy with TLS in front of it"
         ));
     }
-    let open = is_open.then_some(config.http.listen).into_iter();
-    for address in open.chain(on_tcp.filter(is_exposed)) {
+    if let Some(address) = open.filter(is_exposed) {
         output::warning(&format_args!(
             "`http.insecure` is set: {address} can be reached from other machines, and callers are \
              not authenticated"
@@ -256,12 +266,13 @@ fn say_where(url: &str, admin: &AdminAddress, manner: &Manner, config: &Config) 
     }
 }
 
-/// Lets the command line find this gateway. The gateway serves even if its state directory is not
-/// writable.
+/// Lets the command line find this gateway, and its token. The gateway serves even if its state
+/// directory is not writable.
 fn register(
     state: Option<&StateDir>,
     url: &str,
     admin: &AdminAddress,
+    token: Option<&Secret>,
     manner: &Manner,
 ) -> Option<Registration> {
     let file = manner.file.as_deref();
@@ -270,14 +281,17 @@ fn register(
         admin: admin.to_string(),
         public: url.to_owned(),
         config: file.and_then(|file| std::fs::canonicalize(file).ok()),
+        token: token.map(|token| Token(token.expose().to_owned())),
+        file: PathBuf::new(),
     };
-    match registered::register(state?, &gateway) {
-        Ok(registration) => Some(registration),
-        Err(error) => {
-            output::warning(&format_args!(
-                "the state directory cannot be written: {error}; other commands need `--url {admin}`"
-            ));
-            None
-        }
-    }
+    let why = match state.map(|state| registered::register(state, &gateway)) {
+        Some(Ok(registration)) => return Some(registration),
+        Some(Err(error)) => format!("the state directory cannot be written: {error}"),
+        None => "there is no state directory (`--state-dir`)".to_owned(),
+    };
+    let key = token.map_or("", |_| ", and a key of `[auth]` with a role");
+    output::warning(&format_args!(
+        "{why}; other commands need `--url {admin}`{key}"
+    ));
+    None
 }

@@ -62,18 +62,18 @@ impl fmt::Display for AdminAddress {
     }
 }
 
-/// What to do about an address for clients that is refused, and about one for operators.
-pub(crate) const PUBLIC: &str = "Add `[auth]` to the config file, listen";
-pub(crate) const ADMIN: &str = "Listen";
+/// Why an address for clients is refused and what to do about it, and one for operators.
+pub(crate) const PUBLIC: &str = "the gateway does not authenticate them. Add `[auth]` to the config \
+                                 file, listen";
+pub(crate) const ADMIN: &str = "keys pass it unencrypted. Use TLS: listen";
 
 /// Returns why an address is refused unless `http.insecure` is set; `None` if it is loopback.
 pub(crate) fn exposed(address: SocketAddr, advice: &str) -> Option<String> {
     // `::ffff:127.0.0.1` is loopback, too
     (!address.ip().to_canonical().is_loopback()).then(|| {
         format!(
-            "{address} is not loopback: other machines can reach it, and the gateway does not \
-             authenticate them. {advice} on loopback behind a proxy that does, or set \
-             `http.insecure = true` in the config file"
+            "{address} is not loopback: other machines can reach it, and {advice} on loopback behind \
+             a proxy that does, or set `http.insecure = true` in the config file"
         )
     })
 }

@@ -131,6 +131,8 @@ impl KeySource {
 pub(crate) struct Admin {
     /// Where operators ask; `None` for the default address, or a free port if it is taken.
     pub(crate) listen: Option<AdminAddress>,
+    /// The names that it answers to, beside those of loopback.
+    pub(crate) allowed_hosts: Vec<String>,
 }
 
 with_defaults! {

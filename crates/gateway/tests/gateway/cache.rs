@@ -87,7 +87,7 @@ async fn the_last_answer_stands_in_for_a_server_that_died_and_says_so() {
     assert!(city("y").await["error"].is_object());
     let view: Value = gateway.json("/api/cache").await;
     assert!(view["total"]["rescued"].as_u64() >= Some(1), "{view}");
-    let done = ends(&["cache", "--url", &gateway.admin]).await;
+    let done = ends(&[&["cache"], &gateway.here()[..]].concat()).await;
     assert!(text(&done.stdout).contains("rescued"), "{done:?}");
 }
 
@@ -101,7 +101,7 @@ async fn evidence_is_shown_in_metrics_in_tools_and_in_explain() {
     let config = format!("[cache]\nburst = \"0s\"\nstale_odds = 0.4\n{server}");
     let gateway = Gateway::configured(&config).await;
     let shown = async |args: &[&str]| {
-        let done = ends(&[args, &["--url", &gateway.admin]].concat()).await;
+        let done = ends(&[args, &gateway.here()].concat()).await;
         assert!(done.status.success(), "{}", text(&done.stderr));
         text(&done.stdout).to_owned()
     };
@@ -284,7 +284,7 @@ async fn state_is_told_that_a_write_may_still_change() {
         assert_eq!(look(&gateway).await, "bypass");
     }
     gateway.measures(&["callward_cache_unsettled 1"]).await;
-    let shown = ends(&["cache", "--url", &gateway.admin]).await;
+    let shown = ends(&[&["cache"], &gateway.here()[..]].concat()).await;
     let line = "shop  change  the shared state  outcome_unknown";
     assert!(text(&shown.stdout).contains(line), "{shown:?}");
     gateway.says("a write may still take effect").await;

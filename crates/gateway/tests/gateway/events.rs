@@ -26,7 +26,15 @@ async fn note(gateway: &Gateway, tool: &str) -> String {
 async fn signal_to_a(gateway: &Gateway, name: &str) -> u32 {
     let url = gateway.at("/api/tools/shop__orders_stats/call?server=a");
     let ask = json!({"ask": "pid"});
-    let answer = within("the pid", http().post(url).json(&ask).send()).await;
+    let answer = within(
+        "the pid",
+        http()
+            .post(url)
+            .bearer_auth(&gateway.token)
+            .json(&ask)
+            .send(),
+    )
+    .await;
     let stats: Value = serde_json::from_str(&answer.unwrap().text().await.unwrap()).unwrap();
     assert_eq!(stats["server"], "a", "{stats}");
     let pid = &stats["result"]["structuredContent"]["pid"];
@@ -45,7 +53,7 @@ struct Follower {
 impl Follower {
     /// Starts it, and waits until it hears.
     async fn of(gateway: &Gateway, args: &[&str]) -> Self {
-        let all = [&["events", "--url", &gateway.admin], args].concat();
+        let all = [&["events"], &gateway.here()[..], args].concat();
         let mut child = callward(&all).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let notes = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -150,7 +158,7 @@ async fn events_name_calls_without_a_server_and_ctrl_c_ends_the_command() {
 
     // what it followed is plain server-sent events
     let url = gateway.at("/api/routes/events");
-    let stream = http().get(&url).send();
+    let stream = http().get(&url).bearer_auth(&gateway.token).send();
     let mut stream = within("the stream", stream).await.unwrap();
     assert_eq!(stream.headers()["content-type"], "text/event-stream");
     note(&gateway, "shop__add_note").await;

@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use crate::scripted::{Script, tool};
-use crate::support::{Gateway, result, said, sample, serve, signal, until, within};
+use crate::support::{Gateway, answered, http, result, said, sample, serve, signal, until, within};
 
 /// The process behind the doomed server.
 async fn pid(gateway: &Gateway) -> u32 {
@@ -170,6 +170,12 @@ async fn last_words_are_for_operators_only_and_without_secrets() {
         assert_eq!(body.contains("exit status: 5"), is_told, "{url}: {body}");
         all.push(body);
     }
+    // other users of the machine may connect, and see no errors
+    let (_, ready) = answered(http().get(gateway.at("/readyz"))).await;
+    assert!(
+        ready.contains("\"set\":\"dead\"") && !ready.contains("exit status"),
+        "{ready}"
+    );
     let log = gateway.stopped().await;
     let lines = log.lines().filter(|line| line.contains("famous"));
     assert!(lines.count() > 1, "{log}");

@@ -7,7 +7,7 @@ use tokio::net::TcpStream;
 use crate::support::{Gateway, http, sample, within};
 
 /// Sends a request as it is written, and returns the status of its answer.
-async fn status(url: &str, target: &str, hosts: &[&str], body: &str) -> u16 {
+async fn status(url: &str, token: &str, target: &str, hosts: &[&str], body: &str) -> u16 {
     let method = if body.is_empty() { "GET" } else { "POST" };
     let hosts: String = hosts
         .iter()
@@ -15,7 +15,7 @@ async fn status(url: &str, target: &str, hosts: &[&str], body: &str) -> u16 {
         .collect();
     let request = format!(
         "{method} {target} HTTP/1.1\r\n{hosts}content-type: application/json\r\nconnection: close\r\n\
-         content-length: {}\r\n\r\n{body}",
+         authorization: Bearer {token}\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
     let mut answer = String::new();
@@ -29,7 +29,10 @@ async fn status(url: &str, target: &str, hosts: &[&str], body: &str) -> u16 {
 
 #[tokio::test]
 async fn foreign_hosts_and_web_pages_are_refused_but_for_probes() {
-    let config = format!("[http]\nmetrics = true\n{}", sample("shop"));
+    let config = format!(
+        "[http]\nmetrics = true\n[admin]\nallowed_hosts = [\"admin.example\"]\n{}",
+        sample("shop")
+    );
     let gateway = Gateway::configured(&config).await;
     let (public, admin) = (gateway.public(""), gateway.at(""));
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
@@ -54,7 +57,7 @@ async fn foreign_hosts_and_web_pages_are_refused_but_for_probes() {
             (&named("evil.example"), &["localhost"], 403),
             (&named("evil.example"), &[], 403),
         ] {
-            let status = status(listener, target, hosts, body).await;
+            let status = status(listener, &gateway.token, target, hosts, body).await;
             assert_eq!(status, expected, "{listener} {target} {hosts:?}");
         }
     }
@@ -95,12 +98,23 @@ async fn foreign_hosts_and_web_pages_are_refused_but_for_probes() {
         (("sec-fetch-site", "none"), 200),
         (("host", "0.0.0.0:7421"), 403),
         (("host", "[::1]"), 200),
+        (("host", "127.0.0.9"), 200),
+        (("host", "admin.example:80"), 200),
     ] {
         for path in ["/api/tools", "/metrics", "/readyz", "/api/routes/events"] {
-            let answer = asked(http().get(gateway.at(path)), header).await;
+            let request = http().get(gateway.at(path)).bearer_auth(&gateway.token);
+            let answer = asked(request, header).await;
             assert_eq!(answer.status(), status, "{path}, {header:?}");
+            assert!(
+                !answer
+                    .headers()
+                    .keys()
+                    .any(|name| name.as_str().contains("access-control"))
+            );
         }
-        let purge = http().post(gateway.at("/api/cache/purge"));
+        let purge = http()
+            .post(gateway.at("/api/cache/purge"))
+            .bearer_auth(&gateway.token);
         let answer = asked(purge.json(&json!({"all": true})), header).await;
         assert_eq!(answer.status(), status, "{header:?}");
     }

@@ -158,7 +158,7 @@ async fn a_session_whose_instance_crashes_is_alone_with_it_and_is_shown() {
     assert!(own["startup_ms"].as_f64().unwrap() > 0.0);
     let memory = own["memory"].as_u64();
     assert!(!cfg!(target_os = "linux") || memory > Some(10_000), "{own}");
-    let shown = ends(&["servers", "--url", &gateway.admin]).await;
+    let shown = ends(&[&["servers"], &gateway.here()[..]].concat()).await;
     assert!(text(&shown.stdout).contains(owner), "{shown:?}");
     for run in 1..=6 {
         let crashed = bad.call("counter__add", json!({"crash": run})).await;

@@ -22,6 +22,7 @@ mod outcome;
 mod processes;
 mod replay;
 mod reports;
+mod roles;
 mod run;
 mod scrape;
 mod scripted;

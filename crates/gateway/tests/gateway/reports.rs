@@ -172,7 +172,7 @@ async fn what_is_explained_is_what_the_result_tells_and_what_the_span_tells() {
     for (params, _) in &calls("orders__")[1..4] {
         let (tool, arguments) = (params["name"].as_str().unwrap(), &params["arguments"]);
         let given = arguments.to_string();
-        let explain = ["explain", "--json", tool, &given, "--url", &gateway.admin];
+        let explain = [&["explain", "--json", tool, &given], &gateway.here()[..]].concat();
         let mut explained: Value = serde_json::from_slice(&ends(&explain).await.stdout).unwrap();
         let expected = explained["trail"].take();
         let answer = asking(&gateway, tool, arguments).await;

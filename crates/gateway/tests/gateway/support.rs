@@ -1,6 +1,7 @@
 //! Starting the binary, and talking to it. Everything that waits has a limit.
 
 use std::future::Future;
+use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -167,6 +168,16 @@ pub(crate) async fn answered(request: RequestBuilder) -> (u16, String) {
     (answer.status().as_u16(), answer.text().await.unwrap())
 }
 
+/// What running gateways wrote into a state directory, with the file of each.
+pub(crate) fn registered(state: &Path) -> Vec<(PathBuf, Value)> {
+    let entries = std::fs::read_dir(state.join("gateways")).into_iter();
+    let paths = entries.flatten().map(|entry| entry.unwrap().path());
+    let read = |path: &PathBuf| serde_json::from_slice(&std::fs::read(path).ok()?).ok();
+    paths
+        .filter_map(|path| Some((path.clone(), read(&path)?)))
+        .collect()
+}
+
 /// A gateway that listens on a port of its own.
 pub(crate) struct Gateway {
     pub(crate) child: Child,
@@ -174,6 +185,8 @@ pub(crate) struct Gateway {
     pub(crate) url: String,
     /// The admin address.
     pub(crate) admin: String,
+    /// The operator's token; empty if the admin listener needs none.
+    pub(crate) token: String,
     pub(crate) state: Arc<TempDir>,
     stderr: Lines<BufReader<ChildStderr>>,
     pub(crate) http: reqwest::Client,
@@ -246,16 +259,28 @@ impl Gateway {
         let line = within("the address", stdout.next_line()).await.unwrap();
         let line = line.unwrap_or_else(|| panic!("{command:?} ended before it listened"));
         let listening: Value = serde_json::from_str(&line).unwrap();
+        let admin = listening["admin"].as_str().unwrap().to_owned();
+        let registered = registered(state.path()).into_iter();
+        let registered = registered
+            .map(|(_, one)| one)
+            .find(|one| one["admin"] == admin);
+        let token = registered.and_then(|one| Some(one["token"].as_str()?.to_owned()));
         Self {
             child,
             url: listening["listening"].as_str().unwrap().to_owned(),
-            admin: listening["admin"].as_str().unwrap().to_owned(),
+            admin,
+            token: token.unwrap_or_default(),
             state,
             stderr,
             http: http(),
             config,
             asked: AtomicU32::new(0),
         }
+    }
+
+    /// The option by which a command finds this gateway.
+    pub(crate) fn here(&self) -> [&str; 2] {
+        ["--state-dir", self.state.path().to_str().unwrap()]
     }
 
     /// Returns the path of the config file.
@@ -278,7 +303,14 @@ impl Gateway {
     }
 
     pub(crate) async fn get_url(&self, url: &str) -> (u16, String) {
-        answered(self.http.get(url)).await
+        let request = self.http.get(url);
+        let is_admin = url.starts_with(&self.admin);
+        answered(if is_admin {
+            request.bearer_auth(&self.token)
+        } else {
+            request
+        })
+        .await
     }
 
     /// Reads JSON of the admin listener.
@@ -290,7 +322,8 @@ impl Gateway {
 
     /// Posts to the admin listener, with this content type if there is one.
     pub(crate) async fn post(&self, path: &str, kind: &str, body: &str) -> (u16, String) {
-        let mut request = self.http.post(self.at(path)).body(body.to_owned());
+        let request = self.http.post(self.at(path)).bearer_auth(&self.token);
+        let mut request = request.body(body.to_owned());
         if !kind.is_empty() {
             request = request.header("content-type", kind);
         }
@@ -310,7 +343,8 @@ impl Gateway {
     /// Calls a tool by the operator's route: the answer shows the outcome of the call.
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Value {
         let url = self.at(&format!("/api/tools/{tool}/call"));
-        let (_, body) = answered(self.http.post(url).json(&arguments)).await;
+        let request = self.http.post(url).bearer_auth(&self.token);
+        let (_, body) = answered(request.json(&arguments)).await;
         serde_json::from_str(&body).unwrap()
     }
 

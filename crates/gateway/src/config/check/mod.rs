@@ -209,6 +209,7 @@ impl Faults<'_, '_> {
         self.ok(webhook, "authorize_webhook");
         let pattern = str::parse::<HostPattern>;
         self.each(&http.allowed_hosts, "http.allowed_hosts", pattern);
+        self.each(&config.admin.allowed_hosts, "admin.allowed_hosts", pattern);
         let pattern = str::parse::<OriginPattern>;
         self.each(&http.allowed_origins, "http.allowed_origins", pattern);
         let seconds = Duration::from_secs(1)..=Duration::from_secs(600);
