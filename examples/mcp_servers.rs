@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 struct Served(Stack);
 
 impl Backend for Served {
-    fn info(&self) -> Introduction {
+    fn info(&self, _: &Arc<Caller>) -> Introduction {
         Introduction::new("example", "1.0.0")
     }
 

@@ -10,7 +10,7 @@ mod layers;
 
 use std::sync::Arc;
 
-use callward_core::{ReplicaSetId, ServerId, ToolName};
+use callward_core::{ReplicaSetId, ServerId, ToolName, is_invisible, written_out};
 use callward_registry::Catalogue;
 use callward_telemetry::metrics::{Series, observe_counter, observe_gauge, observe_seconds};
 use callward_telemetry::names;
@@ -153,7 +153,7 @@ fn offered(catalogue: &Catalogue, set: &ReplicaSetId, tool: &ToolName) -> Option
 }
 
 fn of_tool(tool: &ToolName) -> KeyValue {
-    KeyValue::new(names::TOOL, tool.to_string())
+    KeyValue::new(names::TOOL, written_out(tool.as_str(), is_invisible))
 }
 
 fn of_set(set: &ReplicaSetId) -> KeyValue {

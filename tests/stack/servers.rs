@@ -1,12 +1,17 @@
 //! Servers that come, go, change and fail: one of them never hides another.
 
-use callward::{ErrorKind, Server, Stack};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use callward::core::FreshnessMode;
+use callward::{Delivery, ErrorKind, Server, Stack, ToolError, ToolOutput};
 use callward_core::ServerEvent;
 use callward_testkit::{MockServer, MockService};
 use futures_util::StreamExt;
 use serde_json::json;
 
-use crate::bed::{fails, has, read, refused, turns, up};
+use crate::bed::{alone, fails, failure, has, read, refused, turns, up, write};
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_is_down_hides_no_other_and_appears_when_it_comes_up() {
@@ -59,5 +64,38 @@ async fn the_server_that_was_added_first_chooses_its_names_first() {
         let owner = catalogue.find("get_a").unwrap().tool().set();
         assert_eq!(owner.as_str(), if fails { "a" } else { "z" });
         assert!(catalogue.find("a__get_a").is_some());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_denies_a_write_it_runs_leaves_no_stale_read() {
+    for kind in ["rate_limited", "unauthorized", "connect_failed"] {
+        let notes = Arc::new(AtomicUsize::new(0));
+        let server = MockService::new(move |call, _| {
+            let notes = notes.clone();
+            async move {
+                if call.tool().name().as_str() == "count" {
+                    let count = notes.load(Ordering::Relaxed);
+                    return Ok(ToolOutput::text(count.to_string()));
+                }
+                tokio::spawn(async move {
+                    tokio::time::sleep(Duration::from_millis(500)).await;
+                    notes.fetch_add(1, Ordering::Relaxed);
+                });
+                let data = format!(r#"{{"kind":"{kind}","delivery":"not_sent"}}"#);
+                let error = failure(ErrorKind::RateLimited, Delivery::Answered);
+                Err(error
+                    .with_code(ToolError::RUNTIME_CODE)
+                    .with_data(data.into()))
+            }
+        });
+        let builder = Stack::builder().freshness(FreshnessMode::Fixed);
+        let (stack, _server) = alone(builder, vec![read("count"), write("add")], &server).await;
+        let count = async || stack.call("s.count", json!({})).await.unwrap().to_text();
+        assert_eq!(count().await, "0");
+        fails(&stack, "s.add").await;
+        assert_eq!(count().await, "0");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(count().await, "1", "{kind}");
     }
 }

@@ -240,19 +240,26 @@ impl ToolError {
 
     /// Returns `true` if a call that is not read-only may have had an effect, or may still have it.
     ///
-    /// A server that answers with a fault may have run the call, whatever the fault is: only the
-    /// codes that are given before a call is looked at say that it did not.
+    /// A server that answers with a fault may have run the call, whatever the fault is and whatever
+    /// its `data` says: only the codes that are given before a call is looked at say that it did
+    /// not.
     pub fn may_have_run(&self) -> bool {
         match self.delivery {
             Delivery::NotSent => false,
             Delivery::Unknown => true,
             Delivery::Answered => !matches!(
-                (self.http_status, self.code, self.peer_delivery()),
-                (Some(401 | 403 | 429), _, _)
-                    | (None, Some(-32600 | -32601), _)
-                    | (None, _, Some(Delivery::NotSent))
+                (self.http_status, self.code),
+                (Some(401 | 403 | 429), _) | (None, Some(-32600 | -32601))
             ),
         }
+    }
+
+    /// Returns `true` if another instance of this runtime, asked as a server, [lists several
+    /// attempts](FailedAttempt::told_by_peer): it retries on its own, so another retry would
+    /// multiply them.
+    pub fn was_retried_by_peer(&self) -> bool {
+        let data = self.data.as_deref().unwrap_or_default();
+        FailedAttempt::told_by_peer(data) > 1
     }
 
     /// The code that a client sees for a failure without a JSON-RPC code of its own.

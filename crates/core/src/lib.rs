@@ -81,7 +81,7 @@ pub use judge::{Judgement, judge};
 pub use lint::Severity;
 pub use members::Members;
 pub use name::{InvalidName, ReplicaSetId, ServerId, ToolName};
-pub use one_line::one_line;
+pub use one_line::{is_invisible, one_line, written_out};
 pub use output::{InvalidOutput, OutputStatus, ToolOutput, UPSTREAM_META, is_our_meta, nest_ours};
 pub use peer::{PeerObserver, PeerOutcome, PeerRequest, PeerSession, PeerSide};
 pub use person::PersonClock;

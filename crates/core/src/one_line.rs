@@ -1,4 +1,6 @@
-//! Untrusted text in one line.
+//! Untrusted text that is shown: in one line, or with what is invisible written out.
+
+use std::fmt::Write;
 
 /// Puts text into one line of at most `most` characters. Each run of white space and control
 /// characters becomes one space, invisible characters that change how others are shown are dropped,
@@ -30,6 +32,28 @@ pub fn one_line(text: &str, most: usize) -> String {
         gap = false;
     }
     out
+}
+
+/// Writes text with each character that is `hidden` written out, as `\u{202e}`.
+#[must_use]
+pub fn written_out(text: &str, hidden: impl Fn(char) -> bool) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if hidden(c) {
+            // writing to a string does not fail
+            let _ = write!(out, "{}", c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// Returns `true` for controls, of terminals and lines too, and for invisible characters: they make
+/// a text look like another one.
+#[must_use]
+pub fn is_invisible(c: char) -> bool {
+    c.is_control() || is_hidden(c) || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
 /// Directions, joiners and tags: they could disguise a text as another.

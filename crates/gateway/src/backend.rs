@@ -1,5 +1,6 @@
 //! The stack as the backend of the MCP endpoint.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,9 @@ use callward::core::{
     BoxFuture, BoxStream, Inbound, PeerObserver, PeerOutcome, PeerRequest, PeerSide,
 };
 use callward::registry::Entry;
-use callward::{Caller, Delivery, ErrorKind, ToolCall, ToolError, ToolOutput, ToolServer};
+use callward::{
+    Caller, Delivery, ErrorKind, ServerId, ToolCall, ToolError, ToolOutput, ToolServer,
+};
 use callward_mcp::server::{Asked, Backend, CallRequest, Introduction, ToolListing};
 use futures_util::StreamExt as _;
 use serde_json::{Map, Value};
@@ -46,6 +49,21 @@ impl StackBackend {
         let observer = self.runtime.telemetry.observer();
         observer.request_ended(&request, Duration::ZERO);
         error
+    }
+
+    /// Returns the servers of which the rules leave no tool to this caller: their instructions name
+    /// tools.
+    fn hidden_from(&self, caller: &Caller) -> Vec<ServerId> {
+        let Some(policy) = self.runtime.stack.policy() else {
+            return Vec::new();
+        };
+        let catalogue = self.runtime.stack.catalogue();
+        let tools = catalogue.entries().iter().map(|entry| entry.tool());
+        let listed = tools.filter(|tool| policy.lists(caller, tool));
+        let listed: HashSet<_> = listed.map(|tool| tool.set()).collect();
+        let servers = self.runtime.stack.servers().into_iter();
+        let hidden = servers.filter(|server| !listed.contains(&server.set));
+        hidden.map(|server| server.id).collect()
     }
 
     /// Writes a refused call to the audit log.
@@ -93,13 +111,16 @@ impl StackBackend {
 }
 
 impl Backend for StackBackend {
-    fn info(&self) -> Introduction {
+    fn info(&self, caller: &Arc<Caller>) -> Introduction {
         let mut info = Introduction::new("callward", env!("CARGO_PKG_VERSION"));
         info.title = Some("Callward".to_owned());
+        let hidden = self.hidden_from(caller);
         // asked for each time: clients that connect after a late server see its instructions
         let said = self.runtime.upstreams.iter().map(|server| {
-            let instructions = server.server_info();
-            let instructions = instructions.and_then(|said| said.instructions.clone());
+            let said = server
+                .server_info()
+                .filter(|_| !hidden.contains(server.id()));
+            let instructions = said.and_then(|said| said.instructions.clone());
             (server.id().as_str(), instructions)
         });
         info.instructions = instructions::combined(said);

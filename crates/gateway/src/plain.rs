@@ -1,6 +1,6 @@
 //! Removes from the texts of servers what a terminal would execute or show as something else.
 
-use std::fmt::Write;
+use callward::core::{is_invisible, written_out};
 
 /// The most bytes of a text that one line shows.
 const MOST: usize = 1000;
@@ -10,44 +10,24 @@ const MOST: usize = 1000;
 pub(crate) fn line(text: &str) -> String {
     let (shown, rest) = text.split_at(text.floor_char_boundary(MOST));
     let mark = if rest.is_empty() { "" } else { "…" };
-    written_out(shown, is_obeyed) + mark
+    written_out(shown, is_invisible) + mark
 }
 
 /// Writes a line of the log. Its colours stay: others cannot write any there.
 pub(crate) fn logged(text: &str) -> String {
-    written_out(text, |c| is_obeyed(c) && c != '\u{1b}')
+    written_out(text, |c| is_invisible(c) && !is_kept(c) && c != '\u{1b}')
 }
 
 /// Writes a text of several lines: line ends and tabs stay.
 pub(crate) fn lines(text: &str) -> String {
-    written_out(text, |c| is_obeyed(c) && !matches!(c, '\n' | '\t'))
+    written_out(text, |c| {
+        is_invisible(c) && !is_kept(c) && !matches!(c, '\n' | '\t')
+    })
 }
 
-fn written_out(text: &str, hidden: impl Fn(char) -> bool) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if hidden(c) {
-            // writing to a string does not fail
-            let _ = write!(out, "{}", c.escape_default());
-        } else {
-            out.push(c);
-        }
-    }
-    out
-}
-
-/// Controls of terminals, of lines, and of the direction of writing: those make a text look like
-/// another one.
-fn is_obeyed(c: char) -> bool {
-    c.is_control()
-        || matches!(
-            c,
-            '\u{61c}'
-                | '\u{200e}'
-                | '\u{200f}'
-                | '\u{2028}'..='\u{202e}'
-                | '\u{2066}'..='\u{2069}'
-        )
+/// In longer texts joiners stay: scripts and emoji are written with them.
+fn is_kept(c: char) -> bool {
+    matches!(c, '\u{200c}' | '\u{200d}')
 }
 
 #[cfg(test)]
@@ -61,6 +41,8 @@ mod tests {
             "a\\u{1b}[2Jb\\r\\nü\\u{9b}1m"
         );
         assert_eq!(line("gnp\u{202e}exe."), "gnp\\u{202e}exe.");
+        assert_eq!(line("re\u{200d}ad\u{2028}"), "re\\u{200d}ad\\u{2028}");
+        assert_eq!(lines("re\u{200d}ad\u{feff}"), "re\u{200d}ad\\u{feff}");
         assert_eq!(
             logged("\u{1b}[2ma\u{1b}[0m b\nc\r"),
             "\u{1b}[2ma\u{1b}[0m b\\nc\\r"

@@ -20,7 +20,8 @@ pub enum RetryDecision {
 /// Decides about one failure of a tool with this rule.
 ///
 /// An error that counts attempts has been through a retry and is final, so that nested retries do
-/// not multiply.
+/// not multiply; so is one of a server that [lists
+/// attempts](ToolError::was_retried_by_peer).
 ///
 /// ```
 /// use callward_core::{Delivery, ErrorKind, RetryRule, ToolError};
@@ -38,7 +39,8 @@ pub fn classify(rule: RetryRule, error: &ToolError) -> RetryDecision {
         // a rule of a later version retries nothing
         _ => false,
     };
-    if !allowed || !error.kind.is_transient() || error.attempts > 0 {
+    let was_retried = error.attempts > 0 || error.was_retried_by_peer();
+    if !allowed || !error.kind.is_transient() || was_retried {
         return RetryDecision::Fail;
     }
     // an operator holds the breaker open: no probe will close it

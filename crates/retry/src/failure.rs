@@ -44,6 +44,7 @@ impl Stop {
                     format!("{kind}: it may have run, and must not run twice")
                 }
                 RetryRule::Never => format!("{kind}: such a call is never sent again"),
+                _ if error.was_retried_by_peer() => format!("{kind}: the server retried it itself"),
                 _ => format!("{kind} is not transient"),
             },
         };

@@ -6,6 +6,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use callward_core::is_invisible;
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 
@@ -293,7 +294,7 @@ fn write(path: &Path, content: &impl Serialize) -> Result<(), KeyError> {
 }
 
 fn is_word(word: &str) -> bool {
-    let is_bad = |char: char| char.is_whitespace() || char.is_control();
+    let is_bad = |char: char| char.is_whitespace() || is_invisible(char);
     (1..=128).contains(&word.chars().count())
         && !word.contains(is_bad)
         && !word.starts_with(KEY_PREFIX)

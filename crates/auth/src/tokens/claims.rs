@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
-use callward_core::{Caller, Credential, CredentialKind, Principal};
+use callward_core::{Caller, Credential, CredentialKind, Principal, is_invisible};
 use serde_json::Value;
 
 use super::config::IssuerConfig;
@@ -50,8 +50,8 @@ pub(super) fn caller(
         return Err(Reason::Audience);
     }
     let subject = claim(claims, "sub").and_then(Value::as_str);
-    let subject = subject
-        .filter(|sub| (1..=MAX_SUBJECT).contains(&sub.len()) && !sub.contains(char::is_control));
+    let subject =
+        subject.filter(|sub| (1..=MAX_SUBJECT).contains(&sub.len()) && !sub.contains(is_invisible));
     let subject = subject.ok_or(Reason::Claims)?;
     if issuer
         .required

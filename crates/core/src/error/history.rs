@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
-use serde::{Serialize, Serializer};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::{Delivery, ErrorKind, ToolError};
 use crate::ServerId;
@@ -44,6 +45,16 @@ impl FailedAttempt {
             message: error.0.message.clone(),
             pause,
         }
+    }
+
+    /// Returns how many attempts the `data` of an error lists, as another instance of this runtime
+    /// does. A server that lists some without having made them only loses our retries.
+    pub fn told_by_peer(data: &[u8]) -> usize {
+        #[derive(Deserialize)]
+        struct Data {
+            history: Vec<IgnoredAny>,
+        }
+        serde_json::from_slice(data).map_or(0, |Data { history }| history.len())
     }
 }
 

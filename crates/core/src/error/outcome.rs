@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::{ErrorKind, history};
 use crate::{ReplicaSetId, ServerId, ToolCall, ToolError, ToolName};
@@ -75,25 +75,20 @@ impl OutcomeUnknown {
         )
     }
 
-    /// Leaves out of the message of another instance of this runtime the tool to check with that
-    /// the `data` of its error names: clients of this one know that tool by another name, or not at
-    /// all.
-    pub fn without_verifier(message: &str, data: &[u8]) -> String {
-        #[derive(Deserialize)]
-        struct Data {
-            outcome: Stated,
-        }
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Stated {
-            verify_with: String,
-        }
-        match serde_json::from_slice::<Data>(data) {
-            Ok(Data { outcome }) => {
-                let named = format!("check with `{}` ", outcome.verify_with);
-                message.replace(&named, "check ")
-            }
-            Err(_) => message.to_owned(),
-        }
+    /// Leaves out of the message of another instance of this runtime the tool to check with:
+    /// clients of this one know that tool by another name, or not at all. Whether the call may have
+    /// run is stated here again.
+    pub fn without_verifier(message: &str) -> String {
+        let named = message.rsplit_once("check with `");
+        let named = named.and_then(|(before, rest)| Some((before, rest.split_once('`')?.1)));
+        let shown = match named {
+            Some((before, after)) => match before.strip_suffix(": ") {
+                Some(before) => format!("{before}{after}"),
+                None => format!("{before}check{after}"),
+            },
+            None => message.to_owned(),
+        };
+        let stated = shown.strip_suffix("; the call may have run");
+        stated.unwrap_or(&shown).to_owned()
     }
 }

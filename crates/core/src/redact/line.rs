@@ -1,7 +1,10 @@
 //! Removes secrets from lines of free text, such as a program's log.
 
-use super::shown::{HIDDEN, Shown, url, without_random};
-use super::text::quoted;
+use std::borrow::Cow;
+use std::fmt;
+
+use super::known::{HIDDEN, Known};
+use super::shown::{Shown, url, without_random};
 
 /// Leaves secrets out of lines that a program wrote: values that are known, what follows the name
 /// of a secret, credentials, what [`url`] leaves out of URLs, and long random texts.
@@ -16,10 +19,12 @@ use super::text::quoted;
 /// assert_eq!(lines.redact("no user with hunter2"), "no user with [redacted]");
 /// assert_eq!(lines.redact("retry 3, token=abc"), "retry 3, token=[redacted]");
 /// ```
-#[derive(Debug)]
 pub struct Lines {
-    /// Longest first: one may be part of another.
-    values: Vec<String>,
+    known: Known,
+    /// The end of the lines so far.
+    before: Vec<u8>,
+    /// Short values, the longest first: one may be part of another.
+    words: Vec<String>,
     shown: Shown,
 }
 
@@ -31,24 +36,52 @@ impl Lines {
         let shown = Shown::default();
         let mut values = Vec::new();
         for secret in secrets {
+            let secret = secret.as_ref().trim();
+            values.push(secret.to_owned());
             // a program that reads `\n` as a line end writes lines
-            for line in secret.as_ref().lines().chain(secret.as_ref().split("\\n")) {
+            for line in secret.lines().chain(secret.split("\\n")) {
                 values.push(line.trim().to_owned());
-                values.push(escaped(line.trim()));
                 values.extend(parts(line, &shown));
             }
         }
         values.retain(|value| value.len() >= LEAST && !matches!(&**value, "true" | "false"));
         values.sort_unstable_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         values.dedup();
-        Self { values, shown }
+        let words = values.split_off(values.partition_point(|value| value.len() >= LEAST_INSIDE));
+        Self {
+            known: Known::new(values),
+            before: Vec::new(),
+            words,
+            shown,
+        }
     }
 
     /// Rewrites one line.
     pub fn redact(&self, line: &str) -> String {
-        let mut line = line.to_owned();
-        for value in &self.values {
-            line = without(&line, value);
+        self.named(self.known.hide(line))
+    }
+
+    /// Rewrites the next of several lines: a program may write a value over some of them. What only
+    /// begins a value at the end of a line is left out too, from three characters on; or from one,
+    /// if the rest of the line `is_cut` off.
+    pub fn redact_next(&mut self, line: &str, is_cut: bool) -> String {
+        let begun = if is_cut { 1 } else { LEAST };
+        let shown = self.known.hide_next(&mut self.before, line, begun);
+        let shown = self.named(shown);
+        if !is_cut {
+            return shown;
+        }
+        self.before.clear();
+        // the last word may be a part of a short value
+        let whole = shown.rsplit_once(' ').map_or(&*shown, |(whole, _)| whole);
+        format!("{whole} [cut]")
+    }
+
+    /// Leaves out all but the long values.
+    fn named(&self, line: Cow<'_, str>) -> String {
+        let mut line = line.into_owned();
+        for word in &self.words {
+            line = without(&line, word);
         }
         // the end of a value is unknown: quotes, spaces and escapes differ between programs
         if let Some(end) = self.shown.secret_at(&line) {
@@ -57,51 +90,19 @@ impl Lines {
         }
         line.split(' ').map(word).collect::<Vec<_>>().join(" ")
     }
+}
 
-    /// Rewrites the start of a line whose rest was cut off, and with it perhaps the end of a
-    /// secret.
-    pub fn redact_start(&self, start: &str) -> String {
-        // half a character
-        let start = start.trim_end_matches(char::REPLACEMENT_CHARACTER);
-        let whole = self.before_begun(start, 1).unwrap_or(start);
-        self.redact(whole) + "[cut]"
-    }
-
-    /// Rewrites a line that stands after another one: a program may write a value over both. What
-    /// only begins a value at the end of the line is left out too, from three characters on.
-    pub fn redact_after(&self, before: &str, line: &str) -> String {
-        let rest = self.values.iter().find_map(|value| {
-            let mut halves = (1..value.len()).filter_map(|at| value.split_at_checked(at));
-            halves.find_map(|(a, b)| line.strip_prefix(b).filter(|_| before.ends_with(a)))
-        });
-        let (start, rest) = rest.map_or(("", line), |rest| (HIDDEN, rest));
-        let shown = self.redact(rest);
-        let begun = self.before_begun(&shown, LEAST);
-        let (shown, end) = begun.map_or((&*shown, ""), |kept| (kept, HIDDEN));
-        format!("{start}{shown}{end}")
-    }
-
-    /// Returns what is before the end of a text, if that end, of at least this length, begins a
-    /// value.
-    fn before_begun<'t>(&self, text: &'t str, least: usize) -> Option<&'t str> {
-        let last = text.len().checked_sub(least)?;
-        let mut halves = (0..=last).filter_map(|at| text.split_at_checked(at));
-        let is_begun = |end: &str| self.values.iter().any(|value| value.starts_with(end));
-        halves.find_map(|(before, end)| is_begun(end).then_some(before))
+/// Shows none of the values.
+impl fmt::Debug for Lines {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lines").finish_non_exhaustive()
     }
 }
 
 /// The shortest value that is left out.
 const LEAST: usize = 3;
-/// From this length on a value is found inside words too.
+/// From this length on a value is found inside words too, and in other spellings.
 const LEAST_INSIDE: usize = 6;
-
-/// Returns a value as it stands in JSON and in debug output.
-fn escaped(value: &str) -> String {
-    let quoted = quoted(value);
-    let inner = quoted.get(1..quoted.len() - 1);
-    inner.unwrap_or_default().to_owned()
-}
 
 /// Returns the secret inside a value: a password of a URL or of a connection string, and what
 /// follows the scheme in credentials.
@@ -128,8 +129,7 @@ fn parts(value: &str, shown: &Shown) -> Vec<String> {
     parts
 }
 
-/// Leaves a value out. A short one is left out as a word only: `info` does not match in
-/// `information`.
+/// Leaves a short value out where it is a word: `info` does not match in `information`.
 fn without(line: &str, value: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let mut rest = line;
@@ -137,10 +137,7 @@ fn without(line: &str, value: &str) -> String {
         let is_word =
             !before.ends_with(char::is_alphanumeric) && !after.starts_with(char::is_alphanumeric);
         out.push_str(before);
-        out.push_str(match is_word || value.len() >= LEAST_INSIDE {
-            true => HIDDEN,
-            false => value,
-        });
+        out.push_str(if is_word { HIDDEN } else { value });
         rest = after;
     }
     out.push_str(rest);
@@ -253,7 +250,7 @@ postgres://user:pw@host => postgres://[redacted]@host"#;
 
     #[test]
     fn a_value_over_two_lines_and_each_line_of_a_key_are_left_out() {
-        let lines = Lines::new([
+        let mut lines = Lines::new([
             "token123",
             "hunter2hunter2",
             "-----BEGIN KEY-----\nMIIabc/def+ghi\nrest==\n-----END KEY-----",
@@ -265,23 +262,23 @@ postgres://user:pw@host => postgres://[redacted]@host"#;
         let shown = "got [redacted]|[redacted] next|[redacted]|[redacted]|[redacted]|at|\
             [redacted]|[redacted]|[redacted]|[redacted]\\n[redacted]|t|[redacted]|oken124|to|kind|\
             --token=[redacted]|a [redacted]";
-        let mut before = "";
         for (line, shown) in text.split('|').zip(shown.split('|')) {
-            assert_eq!(lines.redact_after(before, line), shown, "{line}");
-            before = line;
+            assert_eq!(lines.redact_next(line, false), shown, "{line}");
         }
     }
 
     #[test]
     fn a_secret_that_was_cut_is_left_out_too() {
-        let lines = Lines::new(["hunter2hunter2"]);
+        let mut lines = Lines::new(["hunter2hunter2", "info"]);
         for (start, shown) in [
-            ("password is hunter2hun", "password is [cut]"),
-            ("password is hunter2hunter2", "password is [cut]"),
-            ("nothing here", "nothing here[cut]"),
-            ("x \u{fffd}", "x [cut]"),
+            ("password: h", "password:[redacted] [cut]"),
+            ("it_is_hunter2hun", "it_is_[redacted] [cut]"),
+            ("it is hunter2hun%7", "it is [cut]"),
+            ("it is hunter2hunter2", "it is [cut]"),
+            ("nothing here of in", "nothing here of [cut]"),
+            ("nothing", "nothing [cut]"),
         ] {
-            assert_eq!(lines.redact_start(start), shown);
+            assert_eq!(lines.redact_next(start, true), shown);
         }
     }
 }

@@ -3,10 +3,8 @@
 use std::borrow::Cow;
 
 use super::Redactor;
+use super::known::HIDDEN;
 use super::names::secret_at;
-
-/// What replaces a secret.
-pub(super) const HIDDEN: &str = "[redacted]";
 
 /// A run of letters and digits from this length on looks like a secret if it holds both.
 const LEAST_MIXED: usize = 16;

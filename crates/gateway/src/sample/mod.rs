@@ -105,7 +105,7 @@ impl PlainBackend {
 }
 
 impl Backend for PlainBackend {
-    fn info(&self) -> Introduction {
+    fn info(&self, _: &Arc<Caller>) -> Introduction {
         let mut info = Introduction::new("callward-sample", env!("CARGO_PKG_VERSION"));
         info.title = Some("Callward's sample shop".to_owned());
         let instructions = "A small shop. Orders 1 to 5 exist; nothing is kept after the end.";

@@ -214,6 +214,16 @@ fn dashboard_shows(scrape: &Scrape) {
 }
 
 #[tokio::test]
+async fn no_label_has_characters_that_disguise_a_name() {
+    let gateway = Gateway::configured(&Script::of_one("gnp\u{202e}exe").server("odd")).await;
+    let legacy = gateway.connect(ClientLifecycleMode::Initialize).await;
+    call(&legacy, "odd__gnp\u{202e}exe", json!({})).await;
+    let (_, text) = gateway.get("/metrics").await;
+    let is_written_out = text.contains(r#""gnp\\u{202e}exe""#);
+    assert!(is_written_out && !text.contains('\u{202e}'), "{text}");
+}
+
+#[tokio::test]
 async fn a_hundred_thousand_made_up_names_make_no_series() {
     let collector = Collector::start().await;
     let environment = [("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint())];

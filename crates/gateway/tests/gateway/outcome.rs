@@ -137,4 +137,9 @@ async fn a_client_of_two_gateways_is_told_of_no_tool_that_it_does_not_have() {
         assert_eq!(verifiers, usize::from(verifier.is_string()), "{answer}");
     }
     assert_eq!(ledger.of(2).executions, 1, "a write is sent once");
+    let answer = outer
+        .mcp("far__shop__read_prices", json!({"call": 4}))
+        .await;
+    assert_eq!(answer["error"]["data"]["kind"], "server_fault", "{answer}");
+    assert_eq!(ledger.of(4).executions, 3, "one gateway retries: {answer}");
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use callward_core::{
-    Delivery, ErrorKind, OutcomeUnknown, PeerOutcome, ToolError, readable, redact,
+    Delivery, ErrorKind, FailedAttempt, OutcomeUnknown, PeerOutcome, ToolError, readable, redact,
 };
 use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
@@ -157,9 +157,9 @@ fn refused(error: RpcError) -> ToolError {
     };
     let data = error.data.as_deref().unwrap_or_default();
     let reported = Delivery::told_by_peer(error.code, data);
-    let message = match reported {
-        Some(_) => OutcomeUnknown::without_verifier(&message, data).into(),
-        None => message,
+    let message = match reported.is_some() || FailedAttempt::told_by_peer(data) > 0 {
+        true => OutcomeUnknown::without_verifier(&message).into(),
+        false => message,
     };
     // another gateway that lost the call answers for itself, not for the server behind it
     let is_lost = reported == Some(Delivery::Unknown);
@@ -375,6 +375,38 @@ mod tests {
             let data = format!(r#"{{"kind":"{kind}","delivery":"answered"}}"#);
             let other = refused(RpcError::new(-32000, "no").with_data(data));
             assert_eq!(other.kind, ServerFault, "of another server");
+        }
+    }
+
+    #[test]
+    fn the_tool_another_gateway_checks_with_is_not_named() {
+        const OURS: i64 = ToolError::RUNTIME_CODE;
+        let (unknown, listed) = (r#"{"delivery":"unknown"}"#, r#"{"history":[{}],"a":1}"#);
+        for (code, data, message, shown) in [
+            (
+                OURS,
+                unknown,
+                "lost; check with `a__b` what it did",
+                "lost; check what it did",
+            ),
+            (
+                OURS,
+                unknown,
+                "no; it may have run: check with `a`",
+                "no; it may have run",
+            ),
+            (
+                -32603,
+                listed,
+                "no; the call may have run: check with `a`",
+                "no",
+            ),
+            (-32603, listed, "no; the call may have run", "no"),
+            (-32603, listed, "check with `a", "check with `a"),
+            (-32603, "{}", "no: check with `a`", "no: check with `a`"),
+        ] {
+            let error = refused(RpcError::new(code, message).with_data(data));
+            assert_eq!(error.message, shown);
         }
     }
 

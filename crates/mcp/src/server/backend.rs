@@ -14,8 +14,8 @@ use super::listing::Written;
 
 /// The backend of the server side: a list of tools and a way to call them.
 pub trait Backend: Send + Sync + 'static {
-    /// Returns how the server introduces itself.
-    fn info(&self) -> Introduction;
+    /// Returns how the server introduces itself to this caller.
+    fn info(&self, caller: &Arc<Caller>) -> Introduction;
 
     /// Returns the tools this caller may see, as of now. Called for every `tools/list`: it must be
     /// cheap, and return the same listing while its content is the same, for all callers who see

@@ -94,11 +94,11 @@ impl Dispatcher {
     fn step(&self, request: &Request, arrival: Arrival) -> Result<Step, Fault> {
         let result = match (arrival.era, request.method.as_str()) {
             (Era::Legacy, method::INITIALIZE) => match request.agreed_version() {
-                Some(agreed) => intro::initialize(&self.backend.info(), agreed),
+                Some(agreed) => intro::initialize(&self.backend.info(&arrival.caller), agreed),
                 None => return Err(Fault::invalid_params("`protocolVersion` must be a string")),
             },
             (Era::Legacy, method::PING) => Bytes::from_static(b"{}"),
-            (Era::Modern, method::DISCOVER) => intro::discover(&self.backend.info()),
+            (Era::Modern, method::DISCOVER) => intro::discover(&self.backend.info(&arrival.caller)),
             (Era::Modern, method::LISTEN) => return Subscription::of(request).map(Step::Listen),
             (_, method::LIST_TOOLS) if request.params.get("cursor").is_some() => {
                 let reason = "unknown cursor: the whole list is one page";
@@ -108,13 +108,15 @@ impl Dispatcher {
                 let asked = request.params.get("_meta");
                 let (backend, caller) = (&*self.backend, &arrival.caller);
                 let meta = asked.and_then(|asked| backend.list_meta(caller, asked));
-                backend.tools(caller).result(|| backend.info(), era, meta)
+                backend
+                    .tools(caller)
+                    .result(|| backend.info(caller), era, meta)
             }
             (_, method::CALL_TOOL) => return self.call(request, arrival).map(Step::Call),
             (era, other) => {
                 let list = method::EMPTY_LISTS.iter().find(|(list, _)| *list == other);
                 let (_, empty) = list.ok_or_else(|| Fault::method_not_found(era, other))?;
-                intro::empty(era, &self.backend.info(), empty)
+                intro::empty(era, &self.backend.info(&arrival.caller), empty)
             }
         };
         Ok(Step::Done(Answer::result(&request.id, &result)))

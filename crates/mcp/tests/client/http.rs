@@ -62,13 +62,14 @@ async fn a_secret_that_a_server_repeats_in_an_error_is_hidden() {
     let spec = HttpSpec::new(&format!("http://{}/mcp?key=s3cr3t-qu3ry", server.address))
         .and_then(|spec| spec.with_header("authorization", "Bearer s3cr3t-t0k3n"))
         .and_then(|spec| spec.with_header("x-tenant", "short"))
+        .and_then(|spec| spec.with_header("x-account", "1234567890"))
         .unwrap();
     let upstream = start(Target::Http(spec), |_| {});
     server.greet_modern().await;
     upstream.ready(LONG).await.unwrap();
     let rpc = |id| {
         format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32000,"message":"no s3cr3t-t0k3n, short","data":["Bearer s3cr3t-t0k3n"]}}}}"#
+            r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32000,"message":"no s3cr3t-t0k3n, short","data":["Bearer s3cr3t\u002dt0k3n",1234567890]}}}}"#
         )
     };
     let text = "content-type: text/plain\r\n";
@@ -82,6 +83,7 @@ async fn a_secret_that_a_server_repeats_in_an_error_is_hidden() {
         (500, JSON, rpc("ID"), hidden),
         (500, JSON, rpc("null"), hidden),
         (503, text, "no s3cr3t-t0k3n, short".to_owned(), hidden),
+        (503, text, "no s3cr3t%2Dt0k\n3n, short".to_owned(), hidden),
         (500, text, url.to_owned(), "no /mcp?key=[redacted]"),
         (200, odd, String::new(), "a/[redacted]"),
     ] {
@@ -91,7 +93,14 @@ async fn a_secret_that_a_server_repeats_in_an_error_is_hidden() {
         };
         let error = server.fail(&upstream, answer).await;
         assert!(error.message.contains(expected), "{error}");
-        assert!(!format!("{error:?}").contains("s3cr3t"), "{error:?}");
+        let all = format!("{error:?}{:?}", error.data);
+        assert!(
+            !all.contains("s3cr3t") && !all.contains("1234567890"),
+            "{all}"
+        );
+        if let Some(data) = &error.data {
+            serde_json::from_slice::<serde_json::Value>(data).unwrap();
+        }
     }
 }
 

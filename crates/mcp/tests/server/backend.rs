@@ -174,7 +174,7 @@ async fn answer(
 }
 
 impl Backend for Bench {
-    fn info(&self) -> Introduction {
+    fn info(&self, _: &Arc<Caller>) -> Introduction {
         let mut info = Introduction::new("bench", "0.0.1");
         info.instructions = Some("call echo".to_owned());
         info

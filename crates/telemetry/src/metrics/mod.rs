@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use callward_core::{
     CacheStatus, CallFacts, ConfirmRule, Effect, ErrorKind, HedgeStatus, ServerId, Tool,
+    is_invisible, written_out,
 };
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{BoundCounter, BoundHistogram, Counter, Histogram, Meter};
@@ -206,7 +207,7 @@ const UNASKED: &str = "unasked";
 /// Returns the attributes that name a tool.
 fn of_tool(tool: &Tool) -> [KeyValue; 2] {
     [
-        KeyValue::new(names::TOOL, tool.name().as_str().to_owned()),
+        KeyValue::new(names::TOOL, written_out(tool.name().as_str(), is_invisible)),
         KeyValue::new(names::SERVER_SET, tool.set().as_str().to_owned()),
     ]
 }

@@ -82,6 +82,7 @@ async fn claims_that_are_not_right_are_refused() {
         (json!({"sub": null}), Some(Reason::Claims)),
         (json!({"sub": ""}), Some(Reason::Claims)),
         (json!({"sub": "a\nb"}), Some(Reason::Claims)),
+        (json!({"sub": "a\u{202e}b"}), Some(Reason::Claims)),
         (json!({"sub": 7}), Some(Reason::Claims)),
         (json!({"tenant": {}}), Some(Reason::Claims)),
         (json!({"scope": 7}), Some(Reason::Claims)),

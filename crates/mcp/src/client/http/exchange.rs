@@ -123,12 +123,12 @@ async fn read(
     let session_id = response.headers().get(header::SESSION_ID).cloned();
     if !status.is_success() {
         let (parts, words) = response.into_parts();
-        let words = link.hide(body::refusal(words).await.unwrap_or_default());
+        let words = body::refusal(words).await.unwrap_or_default();
         let (of, rpc) = match Message::parse(&words) {
             Ok(Message::Response {
                 id: of,
                 outcome: Err(error),
-            }) => (of, Some(error)),
+            }) => (of, Some(link.hidden(error))),
             _ => (None, None),
         };
         // servers that refuse a request before they read its id may state an id of their own, which
@@ -146,7 +146,7 @@ async fn read(
         {
             return Err(RequestError::SessionGone);
         }
-        let words = plain_text(&words);
+        let words = plain_text(&link.hide(words));
         return Err(answer::status(status, &parts.headers, rpc, &words));
     }
     let limit = link.shared.options.max_message;
@@ -162,7 +162,7 @@ async fn read(
             .await
         {
             Ok(Message::Response { id: of, outcome }) if is_ours(of.as_ref(), id) => {
-                outcome.map_err(|error| link.refused(error))?
+                outcome.map_err(|error| RequestError::Refused(link.hidden(error)))?
             }
             Ok(_) => {
                 // it is unknown whose answer it is: more may follow on the connections that are
@@ -201,7 +201,7 @@ async fn read_events(
             let long = &link.shared.long_messages;
             match long.read(event.len(), move || Message::parse(&event)).await {
                 Ok(Message::Response { id: of, outcome }) if is_ours(of.as_ref(), id) => {
-                    return outcome.map_err(|error| link.refused(error));
+                    return outcome.map_err(|error| RequestError::Refused(link.hidden(error)));
                 }
                 Ok(Message::Notification { method, params })
                     if method == "notifications/progress" =>

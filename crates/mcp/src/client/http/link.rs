@@ -7,12 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use callward_core::redact::Known as Secrets;
 use callward_core::{BoxFuture, Delivery, ErrorKind, Outbound, ToolError, Transport};
 use futures_util::FutureExt;
 use futures_util::future::{Shared as SharedFuture, WeakShared};
 use http::{HeaderMap, HeaderValue, Method, Response};
 use hyper_util::client::proxy::matcher::Matcher;
 use parking_lot::{Mutex, RwLock};
+use serde::de::IgnoredAny;
 
 use super::answer::AnswerBody;
 use super::attend;
@@ -39,10 +41,26 @@ const LEAST_SECRET: usize = 8;
 /// After this idle time a session is checked by a ping.
 const MAX_UNCHECKED: Duration = Duration::from_secs(30);
 
+/// Returns the values of a client's headers, and the credentials in them, and those of its query.
+fn secrets(client: &Client) -> Secrets {
+    let pairs = client.uri.query().unwrap_or_default().split('&');
+    let values = pairs.filter_map(|pair| Some(pair.split_once('=')?.1.into()));
+    let headers = client.headers.values();
+    let headers = headers.map(|value| String::from_utf8_lossy(value.as_bytes()));
+    let tokens = client.headers.values().filter_map(|value| {
+        let (_scheme, token) = value.to_str().ok()?.split_once(' ')?;
+        Some(Cow::Borrowed(token))
+    });
+    let all = values.chain(headers).chain(tokens);
+    Secrets::new(all.filter(|secret| secret.len() >= LEAST_SECRET))
+}
+
 /// Where requests go, and what is known of the server.
 pub(in crate::client) struct HttpLink {
     pub(super) shared: Arc<Shared>,
     client: Result<Client, String>,
+    /// The values of the configured headers and of the URL's query.
+    secrets: Secrets,
     next_id: AtomicU64,
     pub(super) reports: Reports,
     pub(super) notices: Notices,
@@ -70,9 +88,11 @@ impl HttpLink {
         let HttpSpec { url, headers } = spec;
         let timeout = shared.options.connect_timeout;
         let proxies = Matcher::from_env();
+        let client = Client::new(&proxies, url, headers, timeout, shared.connections.clone());
         let link = Arc::new_cyclic(|link| Self {
             shared: shared.clone(),
-            client: Client::new(&proxies, url, headers, timeout, shared.connections.clone()),
+            secrets: client.as_ref().map(secrets).unwrap_or_default(),
+            client,
             next_id: AtomicU64::new(1),
             reports: Reports::default(),
             notices: Notices::start(link.clone()),
@@ -84,38 +104,28 @@ impl HttpLink {
         link
     }
 
-    /// Hides the values of the configured headers and of the URL's query in what the server says:
-    /// it may repeat them.
+    /// Hides secrets in what the server says: it may repeat them.
     pub(super) fn hide(&self, text: Bytes) -> Bytes {
-        let client = self.client.iter();
-        let queries = client.clone().filter_map(|client| client.uri.query());
-        let pairs = queries.flat_map(|query| query.split('&'));
-        let values = pairs.filter_map(|pair| Some(pair.split_once('=')?.1));
-        let headers = client.flat_map(|client| client.headers.values());
-        let mut shown = String::from_utf8_lossy(&text);
-        for value in headers
-            .filter_map(|value| value.to_str().ok())
-            .chain(values)
-        {
-            let token = value.split_once(' ').map(|(_scheme, token)| token);
-            for secret in [Some(value), token].into_iter().flatten() {
-                if secret.len() >= LEAST_SECRET && shown.contains(secret) {
-                    shown = shown.replace(secret, "[redacted]").into();
-                }
-            }
-        }
-        match shown {
+        match self.secrets.hide(&String::from_utf8_lossy(&text)) {
             Cow::Borrowed(_) => text,
             Cow::Owned(shown) => shown.into(),
         }
     }
 
-    /// The server answered with an error.
-    pub(super) fn refused(&self, mut error: RpcError) -> RequestError {
-        let message = self.hide(Bytes::copy_from_slice(error.message.as_bytes()));
-        error.message = String::from_utf8_lossy(&message).into_owned().into();
-        error.data = error.data.map(|data| self.hide(data));
-        RequestError::Refused(error)
+    /// Does the same in an error.
+    pub(super) fn hidden(&self, mut error: RpcError) -> RpcError {
+        if let Cow::Owned(shown) = self.secrets.hide(&error.message) {
+            error.message = shown.into();
+        }
+        error.data = error.data.map(|data| {
+            let shown = self.hide(data);
+            // a number may be a secret, a secret may have quotation marks, and a long text is cut
+            match serde_json::from_slice::<IgnoredAny>(&shown) {
+                Ok(_) => shown,
+                Err(_) => Bytes::from_static(b"\"[redacted]\""),
+            }
+        });
+        error
     }
 
     pub(super) fn next_id(&self) -> u64 {

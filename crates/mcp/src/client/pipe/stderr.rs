@@ -73,12 +73,11 @@ fn known_secrets(spec: &CommandSpec) -> Lines {
 async fn forward(
     id: ServerId,
     stderr: ChildStderr,
-    known: Lines,
+    mut known: Lines,
     lines: Arc<Mutex<VecDeque<String>>>,
 ) {
     let mut reader = BufReader::new(stderr);
     let mut line = Vec::new();
-    let mut before = String::new();
     loop {
         line.clear();
         let mut start = (&mut reader).take(LINE_BYTES);
@@ -87,12 +86,8 @@ async fn forward(
         };
         let is_cut = line.len() as u64 == LINE_BYTES && !line.ends_with(b"\n");
         let written = String::from_utf8_lossy(&line);
-        let text = match is_cut {
-            // in the next piece a secret could not be distinguished from its end
-            true => known.redact_start(&written),
-            false => known.redact_after(&before, written.trim_end()),
-        };
-        before = written.trim_end().to_owned();
+        // nothing is told of the rest: in it a secret could not be distinguished from its end
+        let text = known.redact_next(written.trim_end(), is_cut);
         if is_cut && skip_line(&mut reader).await.is_err() {
             return;
         }

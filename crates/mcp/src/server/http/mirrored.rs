@@ -43,7 +43,7 @@ pub(super) fn check(
     }
     // a tool that is not listed for the caller is unknown, whatever its headers
     let listing = backend.tools(caller);
-    let Some(mirrored) = listing.mirrored(|| backend.info(), name) else {
+    let Some(mirrored) = listing.mirrored(|| backend.info(caller), name) else {
         return Ok(());
     };
     let arguments = request
