@@ -85,7 +85,7 @@ pub(crate) async fn run(mut args: Serve, state: Option<&StateDir>, log: &Log) ->
 /// [`AppError::Usage`] if other machines can reach it and the config does not allow that.
 pub(crate) fn listen_at(address: SocketAddr, config: &mut Config) -> Result<(), AppError> {
     if !config.http.insecure
-        && !config.auth.is_on()
+        && !config.identifies()
         && let Some(why) = exposed(address, PUBLIC)
     {
         return Err(AppError::Usage(format!("--http: {why}")));
@@ -124,7 +124,7 @@ pub(crate) type Listeners = (TcpListener, admin::Listener, Auth);
 ///
 /// [`AppError`] if an address is taken or not ours, or the keys cannot be read.
 pub(crate) async fn bind(config: &Config, state: Option<&StateDir>) -> Result<Listeners, AppError> {
-    let auth = Auth::open(&config.auth, state)?;
+    let auth = Auth::open(config, state)?;
     let public = http::bind(config.http.listen, "--http or `http.listen`").await?;
     let admin = admin::Listener::bind(config.admin.listen.as_ref()).await?;
     Ok((public, admin, auth))
@@ -239,11 +239,11 @@ fn say_where(url: &str, admin: &AdminAddress, manner: &Manner, config: &Config) 
     };
     let is_exposed = |address: &SocketAddr| exposed(*address, ADMIN).is_some();
     let is_public = is_exposed(&config.http.listen);
-    let is_open = is_public && !config.auth.is_on();
-    if is_public && !is_open {
+    let is_open = is_public && !config.identifies();
+    if is_public && !is_open && config.http.tls.tls_cert.is_none() {
         output::warning(&format_args!(
-            "{} can be reached from other machines, and keys pass it unencrypted: put a proxy with \
-             TLS in front of it",
+            "{} can be reached from other machines, and credentials pass it unencrypted: put a \
+             proxy with TLS in front of it",
             config.http.listen
         ));
     }

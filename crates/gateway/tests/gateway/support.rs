@@ -176,7 +176,7 @@ pub(crate) struct Gateway {
     pub(crate) admin: String,
     pub(crate) state: Arc<TempDir>,
     stderr: Lines<BufReader<ChildStderr>>,
-    http: reqwest::Client,
+    pub(crate) http: reqwest::Client,
     config: Option<NamedTempFile>,
     asked: AtomicU32,
 }
