@@ -21,7 +21,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use callward_auth::keys::{KeyFile, Keys, NewKey};
 use callward_auth::tokens::{IssuerConfig, Tokens};
-use callward_auth::{Authenticated, Authenticator};
+use callward_auth::{Authenticated, Authenticator, Sender};
 use callward_core::{Caller, Principal};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue, Uri};
@@ -73,7 +73,13 @@ fn with(credential: &str) -> HeaderMap {
 }
 
 async fn identify(by: &Authenticator, headers: &HeaderMap, uri: &Uri) -> Arc<Caller> {
-    match by.authenticate(headers, uri) {
+    let sender = Sender {
+        headers,
+        uri,
+        peer: None,
+        certificate: None,
+    };
+    match by.authenticate(sender) {
         Authenticated::Now(found) => found.unwrap(),
         Authenticated::Later(found) => found.await.unwrap(),
     }

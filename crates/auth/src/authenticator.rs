@@ -1,13 +1,15 @@
-//! Finds the one credential of a request.
+//! Finds the credential of a request that counts: the first of three.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use callward_core::{BoxFuture, Caller};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, Uri};
 
-use crate::{Reason, Refusal};
+use crate::{Reason, Refusal, TrustedProxy};
 
 /// The longest credential that is looked at, in bytes.
 pub const MAX_CREDENTIAL: usize = 8 * 1024;
@@ -46,11 +48,39 @@ impl fmt::Debug for Authenticated {
     }
 }
 
-/// Identifies the sender of a request by the `Authorization` header.
+/// What is known of who sends a request.
+#[derive(Clone, Copy)]
+#[expect(clippy::exhaustive_structs, reason = "built by its fields")]
+pub struct Sender<'r> {
+    /// The headers of the request.
+    pub headers: &'r HeaderMap,
+    /// Its target.
+    pub uri: &'r Uri,
+    /// The address at the other end of the connection, unless that is a Unix socket or a pipe.
+    pub peer: Option<IpAddr>,
+    /// Whose certificate the connection has shown, where certificates count. The listener has
+    /// verified it.
+    pub certificate: Option<&'r Result<Arc<Caller>, Reason>>,
+}
+
+/// Without the headers: they have credentials.
+impl fmt::Debug for Sender<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (self.peer, self.certificate).fmt(f)
+    }
+}
+
+/// Identifies the sender of a request.
 ///
-/// A request has exactly one credential: `Bearer` with an API key or a token. None, two, another
-/// scheme, or one in the query of the address is a refusal, and so is an invalid one: no other way
-/// is tried then.
+/// The first of these credentials counts, in this order:
+///
+/// 1. the `Authorization` header: `Bearer` with an API key or a token;
+/// 2. the header in which a trusted proxy names its user;
+/// 3. the client certificate of the connection.
+///
+/// If the first one is not valid, the request is refused: no other one is tried. So is one with a
+/// credential in the query of its address, with two headers of a kind, or with a proxy's header
+/// that is malformed or from anyone else, whatever else it has.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct Authenticator {
@@ -58,6 +88,8 @@ pub struct Authenticator {
     pub keys: Option<Arc<dyn VerifyToken>>,
     /// What verifies all other tokens. Default: none, and every token is unknown.
     pub tokens: Option<Arc<dyn VerifyToken>>,
+    /// Which proxies name users. Default: none, and no header does.
+    pub proxy: Option<TrustedProxy>,
 }
 
 impl fmt::Debug for Authenticator {
@@ -65,30 +97,53 @@ impl fmt::Debug for Authenticator {
         f.debug_struct("Authenticator")
             .field("keys", &self.keys.is_some())
             .field("tokens", &self.tokens.is_some())
+            .field("proxy", &self.proxy)
             .finish()
     }
 }
 
 impl Authenticator {
-    /// Identifies the sender of a request with these headers and this address.
-    pub fn authenticate(&self, headers: &HeaderMap, uri: &Uri) -> Authenticated {
-        let token = match bearer(headers, uri) {
-            Ok(token) => token,
-            Err(reason) => return reason.into(),
+    /// Identifies the sender of a request.
+    pub fn authenticate(&self, sender: Sender<'_>) -> Authenticated {
+        self.find(sender).unwrap_or_else(Into::into)
+    }
+
+    fn find(&self, sender: Sender<'_>) -> Result<Authenticated, Reason> {
+        let named = self.proxy.as_ref().map(|proxy| proxy.user(sender));
+        let named = named.transpose()?.flatten();
+        let Some(token) = bearer(sender.headers, sender.uri)? else {
+            let shown = || sender.certificate.map_or(Err(Reason::Missing), valid_now);
+            let caller = named.map_or_else(shown, Ok)?;
+            return Ok(Authenticated::Now(Ok(caller)));
         };
         let verifier = match token.starts_with(KEY_PREFIX) {
             true => &self.keys,
             false => &self.tokens,
         };
-        match verifier {
-            Some(verifier) => verifier.verify(token),
-            None => Reason::UnknownKey.into(),
-        }
+        let verifier = verifier.as_ref().ok_or(Reason::UnknownKey)?;
+        Ok(verifier.verify(token))
     }
 }
 
-/// Returns the token of a request.
-fn bearer<'r>(headers: &'r HeaderMap, uri: &Uri) -> Result<&'r str, Reason> {
+/// Returns whose certificate it is. A connection may outlive it.
+fn valid_now(shown: &Result<Arc<Caller>, Reason>) -> Result<Arc<Caller>, Reason> {
+    let caller = shown.clone()?;
+    match caller.credential.expires {
+        Some(end) if end <= now() => Err(Reason::Expired),
+        _ => Ok(caller),
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "issuers and authorities state times of the day, and nothing else here reads them"
+)]
+pub(crate) fn now() -> SystemTime {
+    SystemTime::now()
+}
+
+/// Returns the token of a request; `None` if there is no `Authorization` header.
+fn bearer<'r>(headers: &'r HeaderMap, uri: &Uri) -> Result<Option<&'r str>, Reason> {
     let mut query = uri.query().unwrap_or_default().split('&');
     let is_credential = |pair: &str| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -98,7 +153,9 @@ fn bearer<'r>(headers: &'r HeaderMap, uri: &Uri) -> Result<&'r str, Reason> {
         return Err(Reason::Malformed);
     }
     let mut values = headers.get_all(AUTHORIZATION).iter();
-    let value = values.next().ok_or(Reason::Missing)?;
+    let Some(value) = values.next() else {
+        return Ok(None);
+    };
     if values.next().is_some() {
         return Err(Reason::Several);
     }
@@ -113,7 +170,7 @@ fn bearer<'r>(headers: &'r HeaderMap, uri: &Uri) -> Result<&'r str, Reason> {
     let body = token.trim_end_matches('=');
     let is_token = !body.is_empty() && body.bytes().all(is_sign);
     match scheme.eq_ignore_ascii_case("bearer") && is_token {
-        true => Ok(token),
+        true => Ok(Some(token)),
         false => Err(Reason::Malformed),
     }
 }
@@ -124,6 +181,7 @@ mod tests {
     use http::HeaderValue;
 
     use super::*;
+    use crate::ProxyConfig;
 
     /// Knows every token, under this name.
     struct All(&'static str);
@@ -140,7 +198,17 @@ mod tests {
         for header in headers {
             map.append(AUTHORIZATION, HeaderValue::from_bytes(header).unwrap());
         }
-        match by.authenticate(&map, &uri.parse().unwrap()) {
+        let sender = Sender {
+            headers: &map,
+            uri: &uri.parse().unwrap(),
+            peer: None,
+            certificate: None,
+        };
+        named(by.authenticate(sender))
+    }
+
+    fn named(found: Authenticated) -> Result<String, Reason> {
+        match found {
             Authenticated::Now(Ok(caller)) => Ok(caller.principal.to_string()),
             Authenticated::Now(Err(refusal)) => Err(refusal.reason),
             Authenticated::Later(_) => unreachable!("nothing is asked"),
@@ -152,6 +220,7 @@ mod tests {
         let both = Authenticator {
             keys: Some(Arc::new(All("keys"))),
             tokens: Some(Arc::new(All("tokens"))),
+            proxy: None,
         };
         let long = [b"Bearer ", &[b'a'; MAX_CREDENTIAL][..]].concat();
         let too_long = [&long[..], b"a"].concat();
@@ -198,5 +267,70 @@ mod tests {
             ..both
         };
         assert_eq!(found(&keys, &[b"Bearer a"], "/"), Err(Reason::UnknownKey));
+    }
+
+    fn holder(expires: Option<SystemTime>) -> Arc<Caller> {
+        let mut credential = callward_core::Credential::default();
+        credential.expires = expires;
+        let caller = Caller::new(Principal::new("certificate"));
+        Arc::new(caller.with_credential(credential))
+    }
+
+    #[test]
+    fn the_first_credential_alone_decides() {
+        let by = Authenticator {
+            keys: Some(Arc::new(All("keys"))),
+            tokens: None,
+            proxy: TrustedProxy::new(&ProxyConfig {
+                header: "x-user".into(),
+                peers: vec!["10.0.0.0/8".into()],
+                roles_header: None,
+            })
+            .ok(),
+        };
+        let known = |by: &str| Some(Ok(by.to_owned()));
+        let refused = |reason| Some(Err(reason));
+        let listed = Some(IpAddr::from([10, 0, 0, 1]));
+        let certificates = [
+            (None, None),
+            (Some(Ok(holder(None))), known("certificate")),
+            (
+                Some(Ok(holder(Some(SystemTime::UNIX_EPOCH)))),
+                refused(Reason::Expired),
+            ),
+            (Some(Err(Reason::NoName)), refused(Reason::NoName)),
+        ];
+        for (token, of_token) in [
+            (None, None),
+            (Some("Bearer cwk_a"), known("keys")),
+            (Some("Bearer a"), refused(Reason::UnknownKey)),
+            (Some("Basic a"), refused(Reason::Malformed)),
+        ] {
+            for (user, of_user) in [(None, None), (Some("ada"), known("proxy#ada"))] {
+                let mut headers = HeaderMap::new();
+                let mut add = |name, value| headers.append(name, HeaderValue::from_static(value));
+                token.map(|token| add("authorization", token));
+                user.map(|user| add("x-user", user));
+                add("x-forwarded-for", "10.0.0.1");
+                for peer in [None, listed, Some([11, 0, 0, 1].into())] {
+                    for (certificate, of_certificate) in &certificates {
+                        let all = [&of_token, &of_user, of_certificate];
+                        let first = all.into_iter().flatten().next().cloned();
+                        let expected = match user {
+                            Some(_) if peer != listed => Err(Reason::UntrustedPeer),
+                            _ => first.unwrap_or(Err(Reason::Missing)),
+                        };
+                        let sender = Sender {
+                            headers: &headers,
+                            uri: &Uri::from_static("/mcp"),
+                            peer,
+                            certificate: certificate.as_ref(),
+                        };
+                        let found = named(by.authenticate(sender));
+                        assert_eq!(found, expected, "{sender:?}");
+                    }
+                }
+            }
+        }
     }
 }

@@ -1,14 +1,17 @@
 //! Identifies callers, and decides what each may call.
 //!
-//! A request shows one credential at most, and one that is not valid is a [`Refusal`]: there is no
-//! second way. Which tools a caller may call is one decision, for lists and for calls alike.
+//! One credential of a request counts, and one that is not valid is a [`Refusal`]: no other one is
+//! tried. Which tools a caller may call is one decision, for lists and for calls alike.
 
 mod authenticator;
+#[cfg(feature = "certificates")]
+pub mod certificate;
 #[cfg(feature = "keys")]
 pub mod keys;
 mod layer;
 #[cfg(feature = "tokens")]
 mod metadata;
+mod proxy;
 mod refusal;
 pub mod rules;
 mod service;
@@ -17,10 +20,11 @@ pub mod tokens;
 #[cfg(feature = "tokens")]
 pub mod webhook;
 
-pub use authenticator::{Authenticated, Authenticator, MAX_CREDENTIAL, VerifyToken};
+pub use authenticator::{Authenticated, Authenticator, MAX_CREDENTIAL, Sender, VerifyToken};
 pub use layer::{AuthorizeLayer, Decide};
 #[cfg(feature = "tokens")]
 pub use metadata::{Challenge, ResourceMetadata, well_known_path};
+pub use proxy::{InvalidProxy, ProxyConfig, TrustedProxy};
 pub use refusal::{Reason, Refusal};
 pub use rules::Policy;
 pub use service::{Authorize, AuthorizeFuture, unknown_tool};

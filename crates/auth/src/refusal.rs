@@ -11,12 +11,16 @@ words! {
     Reason {
         /// There is no credential, and one is needed.
         Missing = "missing",
-        /// There are several credentials, such as two `Authorization` headers.
+        /// There are several of one kind, such as two `Authorization` headers.
         Several = "several",
         /// It is empty, has a part that cannot be read, or is in the query of the address.
         Malformed = "malformed",
-        /// It is longer than 8 KiB.
+        /// It is longer than 8 KiB, or the name of a user than 256 bytes.
         TooLong = "too_long",
+        /// A header names the user, and who sends it is not a trusted proxy.
+        UntrustedPeer = "untrusted_peer",
+        /// The certificate has no name that can be used.
+        NoName = "no_name",
         /// No such key exists, or its checksum is wrong.
         UnknownKey = "unknown_key",
         /// The key was revoked.

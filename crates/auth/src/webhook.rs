@@ -28,7 +28,7 @@ use crate::Decide;
 use crate::tokens::config::{Secret, secure_url};
 use crate::tokens::http::{Ask, Client, Http, Post};
 use crate::tokens::known::{Known, digest_of};
-use crate::tokens::now;
+use crate::authenticator::now;
 
 /// The longest answer, in bytes.
 const MAX_ANSWER: usize = 4 << 10;

@@ -2,16 +2,19 @@
 
 use std::convert::Infallible;
 use std::fmt::Display;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::extract::ConnectInfo;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use callward::telemetry::names::metric::{AUTH_REFUSALS, label};
 use callward_auth::keys::{KeyFile, Keys};
 use callward_auth::tokens::Tokens;
 use callward_auth::{
-    Authenticated, Authenticator, Challenge, Reason, Refusal, ResourceMetadata, VerifyToken,
+    Authenticated, Authenticator, Challenge, Reason, Refusal, ResourceMetadata, Sender,
+    TrustedProxy, VerifyToken,
 };
 use callward_mcp::server::{Anonymous, Identified, Identify, Refused};
 use opentelemetry::KeyValue;
@@ -19,7 +22,8 @@ use opentelemetry::metrics::{Counter, Meter};
 use tokio::time::MissedTickBehavior;
 use url::Url;
 
-use crate::config::{self, KeySource};
+use crate::config::{Config, KeySource};
+use crate::connections::PeerCertificate;
 use crate::error::AppError;
 use crate::state_dir::StateDir;
 
@@ -37,6 +41,10 @@ pub(crate) struct Auth {
     keys: Option<Arc<Keys>>,
     /// `None` if there are no issuers.
     tokens: Option<Tokens>,
+    /// `None` if no proxy names users.
+    proxy: Option<TrustedProxy>,
+    /// Whether anything but keys identifies clients.
+    others: bool,
     /// What clients without a valid token read, if there are issuers.
     pub(crate) metadata: Option<ResourceMetadata>,
 }
@@ -67,7 +75,9 @@ impl Auth {
     /// # Errors
     ///
     /// [`AppError`] if the file of keys cannot be read.
-    pub(crate) fn open(config: &config::Auth, state: Option<&StateDir>) -> Result<Self, AppError> {
+    pub(crate) fn open(config: &Config, state: Option<&StateDir>) -> Result<Self, AppError> {
+        let certificates = config.http.tls.client_ca.is_some();
+        let config = &config.auth;
         let keys = match config.keys.is_on() {
             true => Some(Arc::new(Keys::open(key_file(&config.keys, state)?)?)),
             false => None,
@@ -84,17 +94,22 @@ impl Auth {
                 issuers.collect(),
             ));
         }
+        let proxy = config.proxy.as_ref().map(TrustedProxy::new).transpose();
         Ok(Self {
             keys,
+            proxy: proxy.map_err(|error| AppError::Usage(error.to_string()))?,
+            others: tokens.is_some() || config.proxy.is_some() || certificates,
             tokens,
             metadata,
         })
     }
 
-    /// Returns what identifies the sender of a request: everyone is anonymous without `[auth]`.
+    /// Returns what identifies the sender of a request: everyone is anonymous if nothing
+    /// does.
     pub(crate) fn identify(&self, refusals: &Refusals) -> Arc<dyn Identify> {
-        let authenticator = self.authenticator();
-        if authenticator.keys.is_none() && authenticator.tokens.is_none() {
+        let mut authenticator = self.authenticator();
+        authenticator.proxy.clone_from(&self.proxy);
+        if self.keys.is_none() && !self.others {
             return Arc::<Anonymous>::default();
         }
         Arc::new(Identifier {
@@ -116,7 +131,7 @@ impl Auth {
     /// Returns why no client can be identified yet, if that is so.
     pub(crate) fn lacks(&self) -> Option<String> {
         let keys = self.keys.as_ref().filter(|keys| keys.is_empty())?;
-        if self.tokens.is_some() {
+        if self.others {
             return None;
         }
         let path = keys.file().path().display();
@@ -191,10 +206,15 @@ struct Identifier {
 
 impl Identify for Identifier {
     fn identify(&self, request: &Parts) -> Identified {
-        let found = self
-            .authenticator
-            .authenticate(&request.headers, &request.uri);
-        match found {
+        let peer = request.extensions.get::<ConnectInfo<SocketAddr>>();
+        let certificate = request.extensions.get::<Arc<PeerCertificate>>();
+        let sender = Sender {
+            headers: &request.headers,
+            uri: &request.uri,
+            peer: peer.map(|ConnectInfo(peer)| peer.ip()),
+            certificate: certificate.map(|shown| &shown.0),
+        };
+        match self.authenticator.authenticate(sender) {
             Authenticated::Now(found) => {
                 let metadata = self.metadata.as_ref();
                 Identified::Now(found.map_err(|refusal| self.refusals.refuse(refusal, metadata)))
@@ -248,7 +268,7 @@ impl Refusals {
         };
         let message = match reason {
             Reason::Missing => {
-                "a credential is needed: `Authorization: Bearer` with a key or a token".to_owned()
+                "a credential is needed, such as `Authorization: Bearer` with a key or token".into()
             }
             _ => refusal.to_string(),
         };

@@ -236,14 +236,14 @@ async fn secured<S, R>(
     let Some(accepted) = end.run_until_cancelled(tls.accept(stream)).await else {
         return;
     };
-    let stream = match accepted {
-        Ok(stream) => stream,
+    let (stream, certificate) = match accepted {
+        Ok(accepted) => accepted,
         Err(error) => {
             tracing::debug!(caller = ?client.caller, %error, "a TLS handshake failed");
             return;
         }
     };
-    client.certificate = PeerCertificate::of(&stream);
+    client.certificate = certificate;
     if stream.get_ref().1.alpn_protocol() == Some(tls::H2) {
         multiplexed(stream, client, routes, stop).await;
     } else {

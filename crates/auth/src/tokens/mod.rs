@@ -19,7 +19,7 @@ mod tests;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use callward_core::{Caller, CredentialKind};
 
@@ -29,6 +29,7 @@ use self::introspect::Introspection;
 use self::jwks::{Bucket, Jwks};
 use self::jwt::Jwt;
 use self::known::{Digest, Known, digest_of};
+use crate::authenticator::now;
 use crate::{Authenticated, MAX_CREDENTIAL, Reason, Refusal, VerifyToken};
 
 /// How long a verified token is remembered, unless it expires sooner.
@@ -202,12 +203,4 @@ fn unavailable(after: Duration) -> Refusal {
     let mut refusal = Refusal::new(Reason::Unavailable);
     refusal.retry_after = Some(after);
     refusal
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "an issuer states times of the day, and nothing else here reads them"
-)]
-pub(crate) fn now() -> SystemTime {
-    SystemTime::now()
 }

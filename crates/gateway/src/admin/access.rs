@@ -13,7 +13,7 @@ use axum::response::Response;
 use callward::core::{Credential, CredentialKind};
 use callward::{Caller, Delivery, ErrorKind, Principal, ToolError};
 use callward_auth::keys::Secret;
-use callward_auth::{Authenticated, Authenticator, Reason, Refusal, VerifyToken};
+use callward_auth::{Authenticated, Authenticator, Reason, Refusal, Sender, VerifyToken};
 use callward_mcp::server::Refused;
 
 use crate::auth::{Auth, Refusals};
@@ -127,7 +127,14 @@ impl Access {
         if self.is_private && !headers.contains_key(AUTHORIZATION) {
             return Ok(local(CredentialKind::None));
         }
-        match self.authenticator.authenticate(headers, uri) {
+        // no proxy and no certificate names an operator
+        let sender = Sender {
+            headers,
+            uri,
+            peer: None,
+            certificate: None,
+        };
+        match self.authenticator.authenticate(sender) {
             Authenticated::Now(found) => found,
             Authenticated::Later(found) => found.await,
         }

@@ -39,6 +39,7 @@ pub(crate) fn check(file: Option<&Path>, config: &Config, json: bool) -> Outcome
     let ok = servers.iter().all(|server| server["missing"].is_null());
     let mut checked = view::with_values(json!({
         "ok": ok,
+        "clients": clients(config),
         "listen": config.http.listen,
         "admin": match &config.admin.listen {
             Some(address) => address.to_string(),
@@ -129,6 +130,24 @@ fn print(file: Option<&Path>, checked: &Value, changed: &Keys) {
             output::warning(&format_args!("{server}.command: {missing}"));
         }
     }
+}
+
+/// Describes how clients are identified, in the order of precedence.
+fn clients(config: &Config) -> String {
+    let auth = &config.auth;
+    let keys = auth.keys.is_on().then(|| "API keys".to_owned());
+    let issuers = auth.issuers.iter();
+    let proxy = auth.proxy.iter();
+    let proxy = proxy.map(|one| format!("`{}` from {}", one.header, one.peers.join(", ")));
+    let mut ways: Vec<_> = keys.into_iter().collect();
+    ways.extend(issuers.map(|one| format!("tokens of {}", one.issuer)));
+    ways.extend(proxy);
+    ways.extend(config.http.tls.issuers());
+    if ways.is_empty() {
+        return "not identified: each is `anonymous`".into();
+    }
+    let text = format!("identified by {}", ways.join("; "));
+    config.references.scrub(&text)
 }
 
 /// Describes which calls are written to the audit log.

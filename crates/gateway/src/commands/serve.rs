@@ -87,7 +87,7 @@ pub(crate) async fn run(mut args: Serve, state: Option<&StateDir>, log: &Log) ->
 /// [`AppError::Usage`] if other machines can reach it and the config does not allow that.
 pub(crate) fn listen_at(address: SocketAddr, config: &mut Config) -> Result<(), AppError> {
     if !config.http.insecure
-        && !config.auth.is_on()
+        && !config.identifies()
         && let Some(why) = exposed(address, PUBLIC)
     {
         return Err(AppError::Usage(format!("--http: {why}")));
@@ -126,7 +126,7 @@ pub(crate) type Listeners = (TcpListener, admin::Listener, Auth);
 ///
 /// [`AppError`] if an address is taken or not ours, or the keys cannot be read.
 pub(crate) async fn bind(config: &Config, state: Option<&StateDir>) -> Result<Listeners, AppError> {
-    let auth = Auth::open(&config.auth, state)?;
+    let auth = Auth::open(config, state)?;
     let public = http::bind(config.http.listen, "--http or `http.listen`").await?;
     let admin = admin::Listener::bind(config.admin.listen.as_ref()).await?;
     Ok((public, admin, auth))
@@ -247,18 +247,18 @@ fn say_where(url: &str, admin: &AdminAddress, manner: &Manner, config: &Config) 
         AdminAddress::Unix(_) => None,
     };
     let is_exposed = |address: &SocketAddr| exposed(*address, ADMIN).is_some();
-    let public = Some(config.http.listen);
-    let (keyed, open) = match config.auth.is_on() {
-        true => (public, None),
-        false => (None, public),
-    };
-    for address in [keyed, on_tcp].into_iter().flatten().filter(is_exposed) {
+    let is_public = is_exposed(&config.http.listen);
+    let is_open = is_public && !config.identifies();
+    let is_plain = is_public && !is_open && config.http.tls.tls_cert.is_none();
+    let plain = is_plain.then_some(config.http.listen);
+    for address in plain.into_iter().chain(on_tcp.filter(is_exposed)) {
         output::warning(&format_args!(
-            "{address} can be reached from other machines, and keys pass it unencrypted: put a \
-             proxy with TLS in front of it"
+            "{address} can be reached from other machines, and credentials pass it unencrypted: \
+             put a proxy with TLS in front of it"
         ));
     }
-    if let Some(address) = open.filter(is_exposed) {
+    if is_open {
+        let address = config.http.listen;
         output::warning(&format_args!(
             "`http.insecure` is set: {address} can be reached from other machines, and callers are \
              not authenticated"

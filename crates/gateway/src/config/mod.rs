@@ -115,6 +115,13 @@ pub(crate) enum Servers {
 }
 
 impl Config {
+    /// Returns `true` if clients are identified.
+    pub(crate) fn identifies(&self) -> bool {
+        let auth = &self.auth;
+        let by_token = auth.keys.is_on() || !auth.issuers.is_empty();
+        by_token || auth.proxy.is_some() || self.http.tls.client_ca.is_some()
+    }
+
     /// Returns what each result states of its call, asked or not.
     pub(crate) fn reports(&self) -> Reports {
         Reports {

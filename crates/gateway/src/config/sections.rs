@@ -15,6 +15,7 @@ use callward::core::{AuditScope, FreshnessMode};
 use callward::limit::{Cap, RateLimitConfig};
 use callward::router::RouterConfig;
 use callward::{PingConfig, Profile, StackBuilder};
+use callward_auth::ProxyConfig;
 use callward_auth::tokens::IssuerConfig;
 use callward_mcp::server::HttpOptions;
 use serde::de::{Deserialize, Deserializer, Error};
@@ -91,13 +92,8 @@ pub(crate) struct Auth {
     pub(crate) resource: Option<String>,
     /// Whose tokens are accepted.
     pub(crate) issuers: Vec<IssuerConfig>,
-}
-
-impl Auth {
-    /// Returns `true` if clients are authenticated.
-    pub(crate) fn is_on(&self) -> bool {
-        self.keys.is_on() || !self.issuers.is_empty()
-    }
+    /// Which proxies name users.
+    pub(crate) proxy: Option<ProxyConfig>,
 }
 
 /// Where API keys are, if there are any.

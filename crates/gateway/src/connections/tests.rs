@@ -46,7 +46,7 @@ impl Own {
     }
 }
 
-/// Serves what `uris` of a client's certificate are, with the files in a folder.
+/// Serves the name in a client's certificate, with the files in a folder.
 async fn serving(folder: &TempDir, client_ca: Option<&Own>) -> (SocketAddr, CancellationToken) {
     let path = |name| Some(folder.path().join(name));
     let mut files = TlsFiles {
@@ -64,7 +64,9 @@ async fn serving(folder: &TempDir, client_ca: Option<&Own>) -> (SocketAddr, Canc
     let (address, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
     let routes = tower::service_fn(async |request: Request| {
         let shown = request.extensions().get::<Arc<PeerCertificate>>();
-        let shown = shown.map_or_else(String::new, |shown| shown.uris.join(" "));
+        let principal = shown.map(|shown| shown.0.as_ref().unwrap().principal.to_string());
+        let shown = principal.map(|name| name.split_once('#').unwrap().1.to_owned());
+        let shown = shown.unwrap_or_default();
         Ok::<_, Infallible>(Response::new(Body::from(shown + "|")))
     });
     let (listener, limits) = (listener.tap_io(prepare), ConnectionLimits::default());

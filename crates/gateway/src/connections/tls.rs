@@ -13,9 +13,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use callward::core::Caller;
+use callward_auth::{Reason, certificate};
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use serde::{Deserialize, Serialize};
@@ -23,7 +25,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{interval, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
-use webpki::EndEntityCert;
+use webpki::{EndEntityCert, KeyUsage};
 
 /// HTTP/2 by its name in ALPN.
 pub(super) const H2: &[u8] = b"h2";
@@ -104,6 +106,15 @@ impl TlsFiles {
             .map_or(Ok(()), |contents| build(&contents).map(drop))
     }
 
+    /// Returns the issuers of the principals that certificates name, one for each authority.
+    pub(crate) fn issuers(&self) -> Vec<String> {
+        let built = self.read().and_then(|contents| build(&contents).ok());
+        let authorities = built.iter().flat_map(|built| &built.authorities.roots);
+        authorities
+            .map(|authority| certificate::issuer(&authority.subject_public_key_info))
+            .collect()
+    }
+
     /// Returns the key file if everyone on this machine may read it.
     pub(crate) fn open_to_others(&self) -> Option<&PathBuf> {
         #[cfg(unix)]
@@ -140,12 +151,21 @@ impl TlsFiles {
     }
 }
 
+/// What the files say.
+#[derive(Debug)]
+struct Built {
+    config: Arc<ServerConfig>,
+    /// Those of clients.
+    authorities: Arc<RootCertStore>,
+}
+
 /// The provider is named here, so that it does not depend on what else is linked into the process.
-fn build((cert, key, client_ca): &Contents) -> Result<ServerConfig, TlsError> {
+fn build((cert, key, client_ca): &Contents) -> Result<Built, TlsError> {
     let provider = Arc::new(ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .map_err(|error| cert.fault(error))?;
+    let mut authorities = Arc::new(RootCertStore::empty());
     let config = match client_ca {
         None => config.with_no_client_auth(),
         Some(file) => {
@@ -158,7 +178,9 @@ fn build((cert, key, client_ca): &Contents) -> Result<ServerConfig, TlsError> {
             for authority in file.certificates()? {
                 roots.add(authority).map_err(|error| unusable(&error))?;
             }
-            let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), provider);
+            authorities = roots.into();
+            let verifier =
+                WebPkiClientVerifier::builder_with_provider(authorities.clone(), provider);
             let verifier = verifier.build().map_err(|error| unusable(&error))?;
             config.with_client_cert_verifier(verifier)
         }
@@ -168,14 +190,39 @@ fn build((cert, key, client_ca): &Contents) -> Result<ServerConfig, TlsError> {
         .with_single_cert(chain, private_key)
         .map_err(|error| key.fault(format_args!("does not fit `http.tls_cert`: {error}")))?;
     config.alpn_protocols = vec![H2.to_vec(), b"http/1.1".to_vec()];
-    Ok(config)
+    Ok(Built {
+        config: config.into(),
+        authorities,
+    })
+}
+
+impl Built {
+    /// Returns who the client with these certificates is. TLS has verified the first one, but does
+    /// not say which authority vouches for it.
+    fn client(&self, chain: &[CertificateDer<'_>]) -> Result<Arc<Caller>, Reason> {
+        let (first, others) = chain.split_first().ok_or(Reason::Missing)?;
+        let parsed = EndEntityCert::try_from(first).map_err(|_| Reason::Malformed)?;
+        let provider = ring::default_provider();
+        let path = parsed.verify_for_usage(
+            provider.signature_verification_algorithms.all,
+            &self.authorities.roots,
+            others,
+            UnixTime::now(),
+            KeyUsage::client_auth(),
+            None,
+            None,
+        );
+        let path = path.map_err(|_| Reason::Issuer)?;
+        let authority = &path.anchor().subject_public_key_info;
+        certificate::caller(first, authority).map(Arc::new)
+    }
 }
 
 /// What handshakes use.
 #[derive(Debug)]
 pub(crate) struct Tls {
     files: TlsFiles,
-    config: ArcSwap<ServerConfig>,
+    used: ArcSwap<Built>,
     hasher: RandomState,
     /// The hash of the contents that were read first.
     first: u64,
@@ -193,7 +240,7 @@ impl Tls {
         };
         let hasher = RandomState::new();
         Ok(Some(Arc::new(Self {
-            config: ArcSwap::from_pointee(build(&contents)?),
+            used: ArcSwap::from_pointee(build(&contents)?),
             first: hasher.hash_one(Some(&contents)),
             hasher,
             files: files.clone(),
@@ -221,8 +268,8 @@ impl Tls {
             before = hash;
             match built {
                 None => continue,
-                Some(Ok(config)) => {
-                    self.config.store(Arc::new(config));
+                Some(Ok(built)) => {
+                    self.used.store(Arc::new(built));
                     tracing::info!("changed files of `http.tls_cert` are in use");
                 }
                 Some(Err(error)) => {
@@ -233,40 +280,29 @@ impl Tls {
         }
     }
 
-    /// Makes the handshake of a new connection.
+    /// Makes the handshake of a new connection, and reads the client's certificate.
     ///
     /// # Errors
     ///
     /// If it fails, or takes longer than it may.
-    pub(super) async fn accept<S>(&self, stream: S) -> io::Result<TlsStream<S>>
+    pub(super) async fn accept<S>(&self, stream: S) -> io::Result<Accepted<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        let acceptor = TlsAcceptor::from(self.config.load_full());
-        timeout(HANDSHAKE, acceptor.accept(stream)).await?
+        let used = self.used.load_full();
+        let acceptor = TlsAcceptor::from(used.config.clone());
+        let stream = timeout(HANDSHAKE, acceptor.accept(stream)).await??;
+        let chain = stream.get_ref().1.peer_certificates();
+        let certificate = chain.map(|chain| Arc::new(PeerCertificate(used.client(chain))));
+        Ok((stream, certificate))
     }
 }
 
-/// The certificate of a client whose authority is one of `http.client_ca`, and which has proved to
-/// have its key. It is in the extensions of each of its requests.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PeerCertificate {
-    pub(crate) der: CertificateDer<'static>,
-    /// Names of hosts in `subjectAltName`.
-    pub(crate) dns_names: Vec<String>,
-    /// URIs in `subjectAltName`, such as SPIFFE ids.
-    pub(crate) uris: Vec<String>,
-}
+/// A connection, and the certificate of its client if clients need one.
+type Accepted<S> = (TlsStream<S>, Option<Arc<PeerCertificate>>);
 
-impl PeerCertificate {
-    /// Returns the certificate that the client of a connection has shown.
-    pub(super) fn of<S>(stream: &TlsStream<S>) -> Option<Arc<Self>> {
-        let der = stream.get_ref().1.peer_certificates()?.first()?;
-        let parsed = EndEntityCert::try_from(der).ok()?;
-        Some(Arc::new(Self {
-            dns_names: parsed.valid_dns_names().map(Into::into).collect(),
-            uris: parsed.valid_uri_names().map(Into::into).collect(),
-            der: der.clone().into_owned(),
-        }))
-    }
-}
+/// Whom the certificate of a client names, or why it cannot be used. Its authority is one of
+/// `http.client_ca`, and the client has proved to have its key. It is in the extensions of each of
+/// the client's requests.
+#[derive(Debug)]
+pub(crate) struct PeerCertificate(pub(crate) Result<Arc<Caller>, Reason>);

@@ -149,3 +149,49 @@ async fn clients_need_a_key_that_is_valid_now() {
         assert_eq!(record["principal"], format!("key#{id}"), "{record}");
     }
 }
+
+#[tokio::test]
+async fn a_proxy_names_users_from_a_listed_address_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("audit.jsonl");
+    let config = |peer: &str| {
+        format!(
+            "[auth.proxy]\nheader = \"x-forwarded-user\"\npeers = [{peer:?}]\n[audit]\npath = \
+             {log:?}\nopen_world_path = {log:?}\nrecord = \"all\"\n{}",
+            sample("orders")
+        )
+    };
+    for (peer, listed) in [("127.0.0.1", true), ("10.0.0.0/8", false)] {
+        let gateway = Gateway::configured(&config(peer)).await;
+        let status = async |users: &[&str]| {
+            let call = gateway.mcp_request(ORDER, &json!({"order_id": 1}), &json!({}));
+            let call = call.header("x-forwarded-for", "127.0.0.1, 10.0.0.1");
+            let add =
+                |call: reqwest::RequestBuilder, user: &&str| call.header("x-forwarded-user", *user);
+            let call = users.iter().fold(call, add);
+            within("an answer", call.send())
+                .await
+                .unwrap()
+                .status()
+                .as_u16()
+        };
+        assert_eq!(status(&["ada"]).await, if listed { 200 } else { 401 });
+        assert_eq!(status(&["ada", "ada"]).await, 401);
+        assert_eq!(status(&[]).await, 401);
+        let counted = |reason: &str, count: u32| {
+            format!("callward_auth_refusals_total{{callward_reason=\"{reason}\"}} {count}")
+        };
+        let (several, untrusted) = if listed { (1, 0) } else { (0, 2) };
+        let counts = [
+            counted("missing", 1),
+            counted("several", several),
+            counted("untrusted_peer", untrusted),
+        ];
+        let counts = counts.each_ref().map(String::as_str);
+        gateway.measures(&counts).await;
+        gateway.stopped().await;
+    }
+    let calls = records(&log, "call");
+    let principals: Vec<_> = calls.iter().map(|call| &call["principal"]).collect();
+    assert_eq!(principals, ["proxy#ada"]);
+}

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
+use rcgen::{CertificateParams, Issuer, KeyPair, SanType};
 use reqwest::Version;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -14,11 +15,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+use crate::audit::records;
 use crate::support::{
-    CALLWARD, Gateway, answer_of, answered, http_over, program, result, sample, trusting, within,
+    CALLWARD, Gateway, answer_of, answered, http_over, program, result, sample, serve, trusting,
+    within,
 };
 
-/// A certificate that its own key signs, and the key, in files.
+/// A certificate, which its own key signs unless an authority does, and the key, in files.
 struct Own {
     folder: TempDir,
     cert: CertificateDer<'static>,
@@ -28,11 +31,24 @@ impl Own {
     fn new() -> Self {
         let names = ["127.0.0.1".to_owned()];
         let made = rcgen::generate_simple_self_signed(names).unwrap();
+        Self::written(&made.cert, &made.signing_key)
+    }
+
+    /// One of an authority's, for the workload of this name, until a year.
+    fn signed(by: &Issuer<'_, KeyPair>, name: &str, until: i32) -> Self {
+        let mut params = CertificateParams::default();
+        let id = format!("spiffe://test/{name}").try_into().unwrap();
+        params.subject_alt_names = vec![SanType::URI(id)];
+        params.not_after = rcgen::date_time_ymd(until, 1, 1);
+        let key = KeyPair::generate().unwrap();
+        Self::written(&params.signed_by(&key, by).unwrap(), &key)
+    }
+
+    fn written(cert: &rcgen::Certificate, key: &KeyPair) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("cert.pem"), made.cert.pem()).unwrap();
-        let key = made.signing_key.serialize_pem();
-        std::fs::write(folder.path().join("key.pem"), key).unwrap();
-        let cert = made.cert.der().clone();
+        std::fs::write(folder.path().join("cert.pem"), cert.pem()).unwrap();
+        std::fs::write(folder.path().join("key.pem"), key.serialize_pem()).unwrap();
+        let cert = cert.der().clone();
         Self { folder, cert }
     }
 
@@ -87,18 +103,58 @@ async fn tools_are_listed_over_both_protocols_to_who_trusts_the_certificate() {
 }
 
 #[tokio::test]
-async fn a_client_without_the_certificate_that_is_required_is_refused() {
-    let (own, known) = (Own::new(), Own::new());
-    let ca = known.folder.path().join("cert.pem");
-    let config = own.config(&format!("client_ca = {ca:?}"));
-    let client = http_over(own.client("h2", Some(&known)));
-    let gateway = Gateway::trusted(&config, client).await;
-    result(&gateway.order(1).await);
-    for other in [None, Some(&Own::new())] {
-        let client = http_over(own.client("h2", other));
-        assert!(client.get(gateway.public("/healthz")).send().await.is_err());
+async fn a_client_is_who_its_certificate_names() {
+    let (own, folder, key) = (
+        Own::new(),
+        tempfile::tempdir().unwrap(),
+        KeyPair::generate(),
+    );
+    let (params, key) = (CertificateParams::default(), key.unwrap());
+    let [ca, log] = ["ca.pem", "audit.jsonl"].map(|name| folder.path().join(name));
+    std::fs::write(&ca, params.self_signed(&key).unwrap().pem()).unwrap();
+    let authority = Issuer::new(params, key);
+    let settings = format!(
+        "[cache]\nfreshness = \"fixed\"\n[audit]\nrecord = \"all\"\npath = {log:?}\n\
+         open_world_path = {log:?}\n"
+    );
+    let (mut command, file) = serve(&(own.config(&format!("client_ca = {ca:?}")) + &settings));
+    command.env("CALLWARD_LOG", "debug");
+    let mut gateway = Gateway::starting(command, Some(file), None).await;
+    let client = |certificate| http_over(own.client("h2", certificate));
+    let [a, b] = ["a", "b"].map(|name| Own::signed(&authority, name, 4096));
+    for client in [client(Some(&a)), client(Some(&a)), client(Some(&b))] {
+        gateway.http = client;
+        result(&gateway.order(1).await);
+    }
+    let with_key = gateway.modern("tools/list", json!({})).bearer_auth("cwk_a");
+    assert_eq!(
+        answered(with_key).await.0,
+        401,
+        "the first credential counts"
+    );
+    let expired = Own::signed(&authority, "a", 2020);
+    for (certificate, why) in [
+        (None, "peer sent no certificates"),
+        // its issuer is called as the authority is, and has another key
+        (Some(&Own::new()), "invalid peer certificate"),
+        (Some(&expired), "certificate expired"),
+    ] {
+        let refused = client(certificate).get(gateway.public("/healthz")).send();
+        assert!(refused.await.is_err(), "{why}");
+        gateway.says(why).await;
     }
     gateway.stopped().await;
+    let calls = records(&log, "call");
+    let calls = calls.iter().map(|call| {
+        let principal = call["principal"].as_str().unwrap();
+        let (issuer, name) = principal.split_once('#').unwrap();
+        assert!(issuer.starts_with("certificate:"), "{issuer}");
+        assert_eq!(call["credential"], json!({"kind": "certificate"}));
+        (name.to_owned(), call["cache"].clone())
+    });
+    let expected = [("a", "miss"), ("a", "hit"), ("b", "miss")];
+    let expected = expected.map(|(name, cache)| (format!("spiffe://test/{name}"), json!(cache)));
+    assert_eq!(calls.collect::<Vec<_>>(), expected);
 }
 
 /// A frame of HTTP/2.

@@ -9,9 +9,9 @@ use callward::StackBuilder;
 use callward::core::infer::Lexicon;
 use callward::core::{BaggageFilter, InvalidConfig, Lifetime, RuleSet};
 use callward::telemetry::export::OtlpConfig;
-use callward_auth::ResourceMetadata;
 use callward_auth::tokens::Tokens;
 use callward_auth::webhook::Webhook;
+use callward_auth::{ResourceMetadata, TrustedProxy};
 use callward_mcp::server::{HostPattern, OriginPattern};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -154,7 +154,10 @@ impl Faults<'_, '_> {
         });
     }
 
-    fn issuers(&mut self, auth: &Auth) {
+    fn auth(&mut self, auth: &Auth) {
+        if let Some(Err(fault)) = auth.proxy.as_ref().map(TrustedProxy::new) {
+            self.at(&dotted("auth.proxy", &fault.key), fault.reason);
+        }
         for (number, issuer) in (1_usize..).zip(&auth.issuers) {
             let key = format!("auth.issuers.{number}");
             self.ok(Tokens::new(vec![issuer.clone()]), &key);
@@ -185,7 +188,7 @@ impl Faults<'_, '_> {
         };
         let keys = &config.auth.keys;
         let auth = &config.auth;
-        let unless_asked = (!auth.is_on()).then_some(http.listen);
+        let unless_asked = (!config.identifies()).then_some(http.listen);
         for (address, section, advice) in [(unless_asked, "http", PUBLIC), (on_tcp, "admin", ADMIN)]
         {
             let address = address.filter(|_| !http.insecure);
@@ -195,15 +198,15 @@ impl Faults<'_, '_> {
         let is_shared = on_tcp == Some(http.listen) && http.listen.port() != 0;
         let other = "expected another address than `http.listen`";
         self.expect(!is_shared, "admin.listen", other);
-        let is_open = !auth.is_on() && self.source.span("auth").is_some();
+        let is_open = !config.identifies() && self.source.span("auth").is_some();
         self.expect(
             !is_open,
             "auth",
-            "expected `keys = true` or `issuers`: without them, no client is asked",
+            "expected `keys = true`, `issuers` or `proxy`: without them, no client is asked",
         );
         let is_named = *keys != KeySource::File("".into());
         self.expect(is_named, "auth.keys", "expected the path of a file");
-        self.issuers(auth);
+        self.auth(auth);
         let webhook = config.authorize_webhook.as_ref();
         let webhook = webhook.map_or(Ok(()), |webhook| Webhook::new(webhook).map(drop));
         self.ok(webhook, "authorize_webhook");
