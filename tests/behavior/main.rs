@@ -1,5 +1,5 @@
-//! Compares the tables of `docs/behavior.md` with the code, row by row, in both directions.
-//! `CALLWARD_WRITE_PAGES=1 cargo test --test behavior` writes them.
+//! Compares the tables of `docs/behavior.md` and `docs/errors.md` with the code, row by row, both
+//! ways. `CALLWARD_WRITE_PAGES=1 cargo test --test behavior` writes them.
 #![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
 mod deliveries;
@@ -93,7 +93,6 @@ fn errors() -> String {
         far.filter(|far| made.contains(&(kind, *far)))
             .collect::<Vec<_>>()
     };
-    let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
     let retried = |rule, kind, delivery| {
         let error = ToolError::new(kind, delivery, "x").with_retry_after(Duration::ZERO);
         classify(rule, &error) != RetryDecision::Fail
@@ -105,54 +104,15 @@ fn errors() -> String {
             code(kind.as_str()),
             kind.meaning().to_owned(),
             codes(of(kind).iter().map(|far| far.as_str())),
-            yes(safe.contains(&true)),
             match of_unsent && of(kind).contains(&Delivery::NotSent) {
-                true => "if `not_sent`".to_owned(),
-                false => "no".to_owned(),
-            },
-            yes(kind.blames_server()),
+                true => "all",
+                false if safe.contains(&true) => "safe",
+                false => "no",
+            }
+            .to_owned(),
         ]
     });
-    let columns = [
-        "kind",
-        "means",
-        "delivery",
-        "safe tools retried",
-        "other tools retried",
-        "counts against the server",
-    ];
-    table(&columns, rows)
-}
-
-/// The lines of documentation before each line of a file that `name` makes something of.
-fn documented(text: &str, name: impl Fn(&str) -> Option<String>) -> Vec<[String; 2]> {
-    let (mut found, mut said) = (Vec::new(), Vec::new());
-    for line in text.lines().map(str::trim) {
-        if let Some(more) = line.strip_prefix("/// ") {
-            said.push(more);
-        } else if let Some(name) = name(line) {
-            found.push([name, said.join(" ")]);
-            said.clear();
-        } else if !line.starts_with("#[") {
-            said.clear();
-        }
-    }
-    found
-}
-
-fn rpc_codes() -> String {
-    let mut rows = documented(&source("crates/mcp/src/wire/error.rs"), |line| {
-        let (_, value) = line
-            .strip_prefix("pub(crate) const ")?
-            .split_once(": i64 = ")?;
-        Some(value.trim_end_matches(';').to_owned())
-    });
-    let ours = "Any other failure: see `data.kind`.".to_owned();
-    rows.push([ToolError::RUNTIME_CODE.to_string(), ours]);
-    // No code of this crate makes this one: it is passed on from a server.
-    rows.push(["-32603".to_owned(), "A fault of the server.".to_owned()]);
-    rows.sort_by_key(|[code, _]| code.parse::<i64>().unwrap());
-    table(&["code", "means"], rows)
+    table(&["kind", "means", "delivery", "retried"], rows)
 }
 
 #[test]
@@ -165,10 +125,10 @@ fn the_page_says_what_the_code_does() {
         ("code: histograms", metrics(metric::Kind::Histogram)),
         ("code: labels", labels()),
         ("code: buckets", buckets()),
-        ("code: errors", errors()),
-        ("code: JSON-RPC", rpc_codes()),
     ];
     holds(&root().join("docs/behavior.md"), "code: ", &made);
+    let errors = [("code: errors", errors())];
+    holds(&root().join("docs/errors.md"), "code: ", &errors);
 }
 
 #[test]
@@ -222,21 +182,82 @@ fn each_key_of_meta_is_on_the_page_and_no_other() {
     assert_eq!(said, used);
 }
 
-#[test]
-fn each_http_status_is_on_the_page_and_no_other() {
-    let page = source("docs/behavior.md");
-    let (_, section) = page.split_once("### HTTP\n").unwrap();
-    let section = section.split("\n##").next().unwrap();
+/// The text of a section of the page of errors.
+fn of_errors(title: &str) -> String {
+    let page = source("docs/errors.md");
+    let (_, section) = page.split_once(&format!("## {title}\n")).unwrap();
+    section.split("\n## ").next().unwrap().to_owned()
+}
+
+/// What is in backticks.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+/// The numbers that rows of a section, or items of its list, begin with.
+fn numbers(section: &str) -> BTreeSet<i64> {
     let rows = section
         .lines()
-        .filter_map(|line| line.strip_prefix("| ")?.split(' ').next());
+        .filter_map(|line| line.strip_prefix(['|', '-'])?.strip_prefix(' '));
+    rows.filter_map(|row| row.split([' ', ':']).next()?.parse().ok())
+        .collect()
+}
+
+#[test]
+fn each_code_is_on_the_page_and_ours_is_in_no_reserved_range() {
+    let text = source("crates/mcp/src/wire/error.rs");
+    let constants = text.lines().filter_map(|line| {
+        let (_, value) = line.split_once(": i64 = ")?;
+        value.trim_end_matches(';').parse().ok()
+    });
+    let mut used: BTreeSet<i64> = constants.collect();
+    // no code of that crate makes the last one: it is passed on from a server
+    used.extend([ToolError::RUNTIME_CODE, -32603]);
+    assert_eq!(numbers(&of_errors("Codes")), used);
+    assert!(!(-32768..=-32000).contains(&ToolError::RUNTIME_CODE));
+}
+
+#[test]
+fn each_kind_has_advice_and_each_member_of_data_is_described() {
+    let kinds = of_errors("Kinds");
+    let (_, advice) = kinds.split_once("What to do:").unwrap();
+    let heads = advice
+        .split("\n- ")
+        .filter_map(|item| item.split(": ").next());
+    let mut advised: Vec<_> = heads.flat_map(quoted).collect();
+    let mut known: Vec<_> = ErrorKind::ALL.iter().map(|kind| kind.as_str()).collect();
+    advised.sort_unstable();
+    known.sort_unstable();
+    assert_eq!(advised, known);
+    let (before, _) = kinds.split_once(" count against").unwrap();
+    let of_blamed = before.rsplit(". ").next().unwrap();
+    let blamed = ErrorKind::ALL.iter().filter(|kind| kind.blames_server());
+    let blamed: Vec<_> = blamed.map(|kind| kind.as_str()).collect();
+    assert_eq!(quoted(of_blamed).collect::<Vec<_>>(), blamed);
+    let (data, text) = (of_errors("Data"), source("crates/mcp/src/server/error.rs"));
+    let (_, ours) = text.split_once("const OURS").unwrap();
+    for member in ours
+        .split("];")
+        .next()
+        .unwrap()
+        .split('"')
+        .skip(1)
+        .step_by(2)
+    {
+        assert!(data.contains(&code(member)), "{member}");
+    }
+}
+
+#[test]
+fn each_http_status_is_on_the_page_and_no_other() {
     let constant = |status| {
+        let status = u16::try_from(status).unwrap();
         let reason = StatusCode::from_u16(status).unwrap().canonical_reason();
         let name = reason.unwrap().replace([' ', '-'], "_").to_uppercase();
         format!("StatusCode::{name}")
     };
-    let said: BTreeSet<_> = rows
-        .filter_map(|row| row.parse().ok())
+    let said: BTreeSet<_> = numbers(&of_errors("HTTP"))
+        .into_iter()
         .map(constant)
         .collect();
     let mut used = used(

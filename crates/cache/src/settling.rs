@@ -157,7 +157,7 @@ mod tests {
             answered(Timeout, 408).with_http_status(408),
             answered(ServerFault, -32603),
             answered(ServerFault, -32000),
-            answered(ServerFault, -32010),
+            answered(ServerFault, -33010),
             answered(ServerFault, 429),
             answered(ServerFault, -32601).with_http_status(500),
             answered(Protocol, 302).with_http_status(302),

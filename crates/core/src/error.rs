@@ -262,21 +262,27 @@ impl ToolError {
         FailedAttempt::told_by_peer(data) > 1
     }
 
-    /// The code that a client sees for a failure without a JSON-RPC code of its own.
-    pub const RUNTIME_CODE: i64 = -32010;
+    /// The code that a client sees for a failure of the runtime's own. It is outside of the range
+    /// from -32768 to -32000, which JSON-RPC and MCP reserve, and cannot be an HTTP status.
+    pub const RUNTIME_CODE: i64 = -33010;
 
-    /// Returns the JSON-RPC code that a client sees: that of a server that answered with
-    /// one, -32602 if no server offers the tool, and otherwise
+    /// Returns the JSON-RPC code that the server answered with, if it did and the code fits into
+    /// 32 bits, as many clients expect. A code from 100 to 599 is an HTTP status.
+    pub fn reported_code(&self) -> Option<i64> {
+        let is_rpc = |code: &i64| i32::try_from(*code).is_ok() && !(100..600).contains(code);
+        self.code.filter(is_rpc)
+    }
+
+    /// Returns the JSON-RPC code that a client sees: that of a server that answered with one,
+    /// -32602 if no server offers the tool or the call is malformed, and otherwise
     /// [`RUNTIME_CODE`](Self::RUNTIME_CODE).
     pub fn rpc_code(&self) -> i64 {
-        // HTTP statuses are positive, so they are not codes of JSON-RPC. And an unknown outcome is
-        // our own verdict, independent of the answer
-        let reported = self.code.filter(|code| *code <= -32000);
-        match reported.filter(|_| self.outcome.is_none()) {
-            Some(code) => code,
-            None if self.kind == ErrorKind::UnknownTool => -32602,
-            None => Self::RUNTIME_CODE,
-        }
+        // an unknown outcome is our own verdict, independent of the answer
+        let reported = self.reported_code().filter(|_| self.outcome.is_none());
+        reported.unwrap_or(match (self.kind, self.delivery) {
+            (ErrorKind::UnknownTool, _) | (ErrorKind::InvalidCall, Delivery::NotSent) => -32602,
+            _ => Self::RUNTIME_CODE,
+        })
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use callward::core::refine::Applied;
+use callward::core::trail::Stage;
 use callward::core::{CACHE_META, TRAIL_META};
 use callward::{CacheStatus, CallRecord, Tool, ToolCall, ToolError, ToolOutput, Trail};
 use callward_mcp::wire::object;
@@ -63,7 +64,12 @@ impl Taken {
     ) -> Result<ToolOutput, ToolError> {
         let trail = self.reports.trail.then(|| {
             let facts = self.record.facts();
-            Trail::observed(&self.tool, self.applied, &facts, Some(&result))
+            let mut trail = Trail::observed(&self.tool, self.applied, &facts, Some(&result));
+            // the names of rules are the operator's
+            trail
+                .decisions
+                .retain(|decision| decision.stage != Stage::Authorize);
+            trail
         });
         match (result, trail) {
             (Err(mut error), Some(trail)) => {

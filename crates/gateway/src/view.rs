@@ -18,8 +18,8 @@ pub(crate) fn error(error: &ToolError) -> Value {
         "kind": error.kind,
         "delivery": error.delivery,
         "message": error.to_string(),
-        "retry_after_ms": wait.map(|wait| u64::try_from(wait).unwrap_or(u64::MAX)),
         // as clients get them
+        "retryAfterMs": wait.map(|wait| u64::try_from(wait).unwrap_or(u64::MAX)),
         "outcome": error.outcome,
         "history": error.history,
     })

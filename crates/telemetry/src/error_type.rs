@@ -85,8 +85,8 @@ impl Status {
     /// Returns the status of a request to a server, with the JSON-RPC code that the server answered
     /// with.
     pub(crate) fn of_request(ending: Ending<'_>) -> Self {
-        let code = error(ending).and_then(|error| error.code);
-        Self::new(code.filter(|code| *code < 0), of_ending(ending))
+        let code = error(ending).and_then(|error| error.reported_code());
+        Self::new(code, of_ending(ending))
     }
 }
 

@@ -10,21 +10,21 @@ words! {
         Cancelled = "cancelled",
         /// No connection could be made.
         ConnectFailed = "connect_failed",
-        /// The connection broke after the call was sent, or while it was.
+        /// The connection broke while or after the call was sent.
         ConnectionLost = "connection_lost",
         /// The call's own deadline passed.
         DeadlineExceeded = "deadline_exceeded",
-        /// The caller's credential is limited to scopes, and lacks one that the call needs.
+        /// The caller's credential lacks a scope that the call needs.
         InsufficientScope = "insufficient_scope",
         /// A fault of this runtime.
         Internal = "internal",
-        /// The server refused the call as malformed: the caller's fault.
+        /// The call is malformed: the caller's fault.
         InvalidCall = "invalid_call",
-        /// No server may take this call: none healthy, or none heavy enough for a destructive one.
+        /// No server may take the call: none is healthy, or heavy enough for its effect.
         NoEligibleServer = "no_eligible_server",
-        /// An unsafe call was sent and not answered. It may have run; it was not repeated.
+        /// A write was sent and not answered: it may have run.
         OutcomeUnknown = "outcome_unknown",
-        /// Too many calls are waiting or running.
+        /// Too many calls wait or run, or none are taken now.
         Overloaded = "overloaded",
         /// The server's answer was not what the protocol allows.
         Protocol = "protocol",
@@ -37,7 +37,7 @@ words! {
         SessionLost = "session_lost",
         /// One attempt took longer than its timeout.
         Timeout = "timeout",
-        /// The server's answer is longer than the limit for one message. The call has run.
+        /// The answer exceeds the limit for one message; the call has run.
         TooLarge = "too_large",
         /// The server wants other credentials, or a rule wants a person to approve the call.
         Unauthorized = "unauthorized",

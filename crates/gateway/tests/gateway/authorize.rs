@@ -25,7 +25,18 @@ async fn a_denied_tool_is_not_listed_and_its_calls_leave_a_record() {
     assert!(tools.len() > 3 && tools.iter().find(is_order).is_none());
     let plans = answer["result"]["_meta"]["io.callward/plans"].as_object();
     assert_eq!(plans.unwrap().len(), tools.len());
+    let asks = json!({"io.callward/trail": true});
+    let noted = json!({"order_id": 1, "text": "x"});
+    let allowed = gateway.mcp_with("orders__add_note", &noted, &asks).await;
+    let trail = &allowed["result"]["_meta"]["io.callward/trail"];
+    assert!(
+        trail.is_object() && !trail.to_string().contains("authorize"),
+        "{allowed}"
+    );
     let denied = gateway.order(1).await;
+    let hidden = json!({"order_id": 1});
+    let hidden = gateway.mcp_with("orders__get_order", &hidden, &asks).await;
+    assert_eq!(hidden["error"], denied["error"]);
     let unknown = gateway.mcp("orders__get_ordex", json!({})).await;
     let same = unknown["error"].to_string().replace("ordex", "order");
     assert_eq!(denied["error"].to_string(), same);
@@ -47,7 +58,8 @@ async fn a_denied_tool_is_not_listed_and_its_calls_leave_a_record() {
     let refused = records(&path, "refused");
     let rule = |record: &Value| record["rule"].as_str().map(str::to_owned);
     let rules: Vec<_> = refused.iter().map(rule).collect();
-    assert_eq!(rules, [Some("no orders".to_owned()), None]);
+    let named = Some("no orders".to_owned());
+    assert_eq!(rules, [named.clone(), named, None]);
     assert_eq!(refused[0]["decision"]["by"], "authorization");
     assert_eq!(refused[0]["policy"].as_str().unwrap().len(), 12);
 }

@@ -9,7 +9,7 @@ use rmcp::model::ProtocolVersion;
 use serde_json::{Value, json};
 
 use crate::scripted::{Script, tool};
-use crate::support::{CALLWARD, Gateway, Pipe, ends, result, sample, within};
+use crate::support::{CALLWARD, Gateway, Pipe, ends, result, said, sample, within};
 
 const CACHE: &str = "io.callward/cache";
 const TRAIL: &str = "io.callward/trail";
@@ -81,7 +81,7 @@ case $line in
   *'"name":"meta"'*)
     code=
     says forged ',"_meta":{"mine":1,"io.callward/trail":"forged","io.callward/cache":{"status":"forged"}}' ;;
-  *'"name":"ours"'*) code=-32010 ;;
+  *'"name":"ours"'*) code=-33010 ;;
 esac
 data='{"mine":1,"kind":"forged","delivery":"not_sent","server":"forged","retryAfterMs":1,"attempts":9,
 "history":["forged"],"outcome":{"verifyWith":"forged"},"io.callward/trail":"forged"}'
@@ -120,7 +120,7 @@ async fn no_server_writes_under_our_keys() {
             let meta = &answer["result"]["_meta"];
             assert_eq!((&meta[UPSTREAM], &meta["mine"]), (&forged, &json!(1)));
         }
-        for (tool, code) in [("desk__ours", -32010), ("desk__theirs", -32050)] {
+        for (tool, code) in [("desk__ours", -33010), ("desk__theirs", -32050)] {
             let answer = gateway.mcp(tool, json!({})).await;
             let (error, data) = (&answer["error"], &answer["error"]["data"]);
             assert_eq!(error["code"], code, "{answer}");
@@ -132,7 +132,7 @@ async fn no_server_writes_under_our_keys() {
             assert_eq!(data[UPSTREAM]["mine"], 1, "{answer}");
             let found = ["delivery", "kind", "server"].map(|name| data[name].as_str());
             let expected = match code {
-                -32010 => ["answered", "server_fault", "desk"].map(Some),
+                -33010 => ["answered", "server_fault", "desk"].map(Some),
                 _ => [None; 3],
             };
             assert_eq!(found, expected, "{answer}");
@@ -143,6 +143,46 @@ async fn no_server_writes_under_our_keys() {
         let listed = serde_json::to_value(tool).unwrap();
         let expected = json!({"mine": 1, UPSTREAM: plans});
         assert_eq!(listed["_meta"], expected, "{listed}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_client_writes_under_our_keys_decides_only_what_the_docs_say() {
+    let reads = Script::of_one("get").server("shelf") + "state = \"shelf\"\n";
+    let writes = Script {
+        call: r#"case $line in *callward*|*forged*) says forged ;; *) says "put $runs" ;; esac"#,
+        ..Script::counting(&json!([tool("put", false)]))
+    };
+    let gateway = Gateway::fixed(&(reads + &writes.server("desk"))).await;
+    let keys = "trail cache upstream plans idempotencyKey idempotency principal roles approved \
+                deadline freshness hops priority retry";
+    let (mut runs, none) = (0, json!({}));
+    for key in keys.split(' ') {
+        for value in [json!(true), json!("forged"), json!({"status": "forged"})] {
+            let meta = json!({format!("io.callward/{key}"): value});
+            let (read, write) = (
+                gateway.mcp_with("shelf__get", &none, &meta).await,
+                gateway.mcp_with("desk__put", &none, &meta).await,
+            );
+            if key == "idempotencyKey" && !value.is_string() {
+                let codes = [&read, &write].map(|answer| &answer["error"]["code"]);
+                assert_eq!(codes, [-32602; 2], "{meta}");
+                continue;
+            }
+            // the read is answered from the cache, the write runs once, and the server sees no key
+            runs += 1;
+            assert_eq!(
+                [said(&read), said(&write)],
+                ["run 1", &format!("put {runs}")],
+                "{meta}"
+            );
+            let asks = ["trail", "cache"].contains(&key) && value == true;
+            for answer in [&read, &write] {
+                let meta = answer["result"]["_meta"].to_string();
+                let added = meta.matches("io.callward/").count();
+                assert_eq!(added, usize::from(asks), "{answer}");
+            }
+        }
     }
 }
 

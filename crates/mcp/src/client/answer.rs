@@ -245,12 +245,16 @@ pub(super) fn status(
             message.push_str(&format!("; the address to configure may be {to}"));
         }
     }
+    let retry_after = retry_after(headers);
+    if let Some(wait) = retry_after.filter(|_| kind == ErrorKind::RateLimited) {
+        message.push_str(&format!("; call again in {wait:?}"));
+    }
     let code = rpc.as_ref().map(|rpc| rpc.code);
     let mut error = ToolError::new(kind, Delivery::Answered, message)
         .with_http_status(status.as_u16())
         .with_code(code.unwrap_or_else(|| i64::from(status.as_u16())));
     error.data = rpc.and_then(|rpc| rpc.data).and_then(readable);
-    error.retry_after = retry_after(headers);
+    error.retry_after = retry_after;
     RequestError::Failed(error)
 }
 
@@ -428,6 +432,13 @@ mod tests {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static(wait));
             headers.extend(date.map(|date| (header::DATE, HeaderValue::from_static(date))));
             assert_eq!(retry_after(&headers), expected, "{wait} {date:?}");
+            let limited = status(StatusCode::TOO_MANY_REQUESTS, &headers, None, "");
+            let said = &limited.into_tool_error().message;
+            assert_eq!(
+                said.contains("; call again in "),
+                expected.is_some(),
+                "{said}"
+            );
         }
     }
 }

@@ -134,11 +134,11 @@ pub(super) fn of_call(
                  2026-07-28 or later"
             );
             let error = ToolError::new(ErrorKind::Protocol, Delivery::Answered, text);
-            Answer::error(Some(id), &error::of_call(&error))
+            Answer::error(Some(id), &error::of_call(&error, era))
         }
         Err(error) => {
             let scopes = error.scopes;
-            let error = error::of_call(&error);
+            let error = error::of_call(&error, era);
             let mut answer = Answer::error(Some(id), &error);
             if !scopes.is_empty() {
                 answer.status = StatusCode::FORBIDDEN;

@@ -12,41 +12,26 @@ use serde_json::json;
 
 use crate::wire::{Era, KNOWN_VERSIONS, RequestId, RpcError, code, object};
 
-/// The code of every failure that is the runtime's own: −32010.
+/// The code of every failure that is the runtime's own: −33010. The page `docs/errors.md` lists all
+/// errors that a client may get.
 ///
-/// All errors that a client may get:
-///
-/// | what failed | code | message | `data` | HTTP |
-/// | --- | --- | --- | --- | --- |
-/// | the text is not JSON | −32700 | | | 400 |
-/// | not one JSON-RPC message | −32600 | | | 400 |
-/// | `Host` or `Origin`; method; `Accept`; length; `Content-Type` | −32600 | | | 403, 405, 406, 413, 415 |
-/// | unknown session | −32600 | | | 404 |
-/// | an unknown method | −32601 | | | 404 modern, 200 legacy |
-/// | parameters | −32602 | | | 200; 400 if they cannot be read |
-/// | `_meta` of a modern request | −32602 | | | 400 |
-/// | no server offers this tool | −32602 | names the tool | | 200 |
-/// | headers and body differ | −32020 | | | 400 |
-/// | protocol version | −32022 | | `requested`, `supported` | 400 |
-/// | the upstream answered with a JSON-RPC error | as it came | as it came | see below | 200; 400 for −32021 modern |
-/// | too many sessions | −32010 | | see below | 503 |
-/// | the caller's credential lacks a scope | −32010 | names the scopes | see below | 403 |
-/// | anything else of our own | −32010 | the error's | see below | 200 |
-///
-/// The `data` of −32010 always has five members: `kind` and `delivery` (the words of
+/// The `data` of such an error always has five members: `kind` and `delivery` (the words of
 /// [`ErrorKind`](callward_core::ErrorKind) and [`Delivery`](callward_core::Delivery)), `server` (or
 /// null), `retryAfterMs` (or null) and `attempts` (0 if attempts were not counted). Three more
 /// are there where there is something to tell: `scopes`, all that the call needs where the caller's
 /// credential lacks one; `history`, all attempts of a call that was repeated
 /// ([`FailedAttempt`](callward_core::FailedAttempt)), and `outcome`, what is known of a call whose
 /// outcome is unknown, with the tool to check it with as clients see it
-/// ([`OutcomeUnknown`](callward_core::OutcomeUnknown)).
+/// ([`OutcomeUnknown`](callward_core::OutcomeUnknown)). A malformed call has the same `data` under
+/// −32602, and an unknown tool has none.
 ///
 /// The `data` of an upstream's own error is passed on as it came, unless it could be taken for
-/// ours: if its code is −32010, or it has a member of one of these names or under a key that begins
+/// ours: if its code is −33010, or it has a member of one of these names or under a key that begins
 /// with `io.callward/`. It is then found whole under [`UPSTREAM_META`], but for the `outcome` of
 /// another instance of this runtime, which names tools that clients here know by other names; and
-/// with −32010, beside what is known here.
+/// with −33010, beside what is known here. So is the `data` of an error whose code would mean
+/// something else here, and which therefore gets −33010: −32020 and −32022, which are about the
+/// request to the upstream, and −32002 and −32042, which the modern era forbids.
 ///
 /// Where the call was retried, or may have run although its server reports a fault, `attempts` and
 /// `history` are added to the `data` of an upstream's own error, if that is an object or absent.
@@ -141,24 +126,32 @@ impl Fault {
     /// Too much is open or in work; the client may try again after this time, if it is known.
     pub(super) fn overloaded(text: impl Into<String>, retry_after: Option<Duration>) -> Self {
         let mut error = ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, text.into());
+        let status = StatusCode::SERVICE_UNAVAILABLE;
         error.retry_after = retry_after;
         Self {
             retry_after,
-            ..Self::new(StatusCode::SERVICE_UNAVAILABLE, runtime(&error))
+            ..Self::new(status, runtime(&error, RUNTIME_ERROR))
         }
     }
 }
 
-/// Turns the failure of a call into what the client sees.
-pub(super) fn of_call(error: &ToolError) -> RpcError {
-    let code = error.rpc_code();
-    if error.code == Some(code) && error.outcome.is_none() {
+/// Turns the failure of a call into what a client of this era sees.
+pub(super) fn of_call(error: &ToolError, era: Era) -> RpcError {
+    let code = match error.rpc_code() {
+        // about headers and revision of our own request, of which the client knows nothing
+        code::HEADER_MISMATCH | code::UNSUPPORTED_VERSION => RUNTIME_ERROR,
+        // the modern era forbids these two: no such resource, and a URL that a person has to open
+        -32002 | -32042 if era == Era::Modern => RUNTIME_ERROR,
+        code => code,
+    };
+    if error.reported_code().is_some() && error.outcome.is_none() {
         let upstream = with_history(of_upstream(code, error), error);
         return with_trail(upstream, error);
     }
-    match code {
-        code::INVALID_PARAMS => RpcError::new(code, error.message.to_string()),
-        _ => with_trail(runtime(error), error),
+    match error.kind {
+        // a tool that is hidden from the caller looks like one that is not there
+        ErrorKind::UnknownTool => RpcError::new(code, error.message.to_string()),
+        _ => with_trail(runtime(error, code), error),
     }
 }
 
@@ -167,7 +160,7 @@ fn of_upstream(code: i64, error: &ToolError) -> RpcError {
     let passed_on = RpcError::new(code, error.message.to_string());
     match error.data.as_ref() {
         data if code == RUNTIME_ERROR => {
-            let passed_on = runtime(error);
+            let passed_on = runtime(error, code);
             match data.and_then(|data| object::remove_member(data, OUTCOME).ok()) {
                 Some(theirs) => with_raw(passed_on, UPSTREAM_META, &theirs),
                 None => passed_on,
@@ -223,7 +216,7 @@ fn with_raw(ours: RpcError, name: &str, value: &[u8]) -> RpcError {
     }
 }
 
-fn runtime(error: &ToolError) -> RpcError {
+fn runtime(error: &ToolError, code: i64) -> RpcError {
     let retry_after = error.retry_after.map(|wait| wait.as_millis());
     let mut data = json!({
         "kind": error.kind.as_str(),
@@ -241,7 +234,7 @@ fn runtime(error: &ToolError) -> RpcError {
     if let Some(outcome) = &error.outcome {
         data[OUTCOME] = json!(outcome);
     }
-    RpcError::new(RUNTIME_ERROR, error.message.to_string()).with_data(data.to_string())
+    RpcError::new(code, error.message.to_string()).with_data(data.to_string())
 }
 
 #[cfg(test)]
@@ -268,7 +261,7 @@ mod tests {
             "" => error,
             data => error.with_data(Bytes::copy_from_slice(data.as_bytes())),
         };
-        let seen = of_call(&change(error));
+        let seen = of_call(&change(error), Era::Modern);
         assert_eq!((seen.code, &*seen.message), (code, "it broke"));
         text(&seen).to_owned()
     }
@@ -300,7 +293,7 @@ mod tests {
         let mut ours = ToolError::new(ErrorKind::Timeout, Delivery::Unknown, "no answer");
         ours.trail = Some(trail);
         ours.history = Arc::new([FailedAttempt::new(&ours, Duration::ZERO)]);
-        let seen: Value = serde_json::from_str(text(&of_call(&ours))).unwrap();
+        let seen: Value = serde_json::from_str(text(&of_call(&ours, Era::Modern))).unwrap();
         assert_eq!(seen["kind"], "timeout");
         assert_eq!(seen["history"][0]["delivery"], "unknown");
         assert_eq!(seen[TRAIL_META].to_string(), sorted(&written));
@@ -346,20 +339,65 @@ mod tests {
     }
 
     #[test]
+    fn each_era_gets_the_codes_that_it_permits() {
+        let most = i64::from(i32::MAX);
+        for (theirs, legacy, modern) in [
+            (-32603, -32603, -32603),
+            (-32050, -32050, -32050),
+            (-32021, -32021, -32021),
+            (-32002, -32002, RUNTIME_ERROR),
+            (-32042, -32042, RUNTIME_ERROR),
+            // of another hop
+            (-32020, RUNTIME_ERROR, RUNTIME_ERROR),
+            (-32022, RUNTIME_ERROR, RUNTIME_ERROR),
+            // where servers have codes of their own
+            (7, 7, 7),
+            (-1, -1, -1),
+            (-40_000, -40_000, -40_000),
+            (most, most, most),
+            // an HTTP status, and what clients may be unable to read
+            (599, RUNTIME_ERROR, RUNTIME_ERROR),
+            (most + 1, RUNTIME_ERROR, RUNTIME_ERROR),
+            (i64::MIN, RUNTIME_ERROR, RUNTIME_ERROR),
+        ] {
+            let error = ToolError::new(ErrorKind::ServerFault, Delivery::Answered, "it broke");
+            let error = error
+                .with_code(theirs)
+                .with_data(Bytes::from_static(b"[1]"));
+            let seen = [Era::Legacy, Era::Modern].map(|era| of_call(&error, era));
+            assert_eq!(
+                seen.each_ref().map(|seen| seen.code),
+                [legacy, modern],
+                "{theirs}"
+            );
+        }
+    }
+
+    #[test]
     fn our_own_errors_have_five_members_and_no_http_status_for_a_code() {
         let mut limited = ToolError::new(ErrorKind::RateLimited, Delivery::Answered, "no")
             .with_code(429)
             .with_server(ServerId::new("shop").unwrap())
             .with_retry_after(Duration::from_millis(1_500));
         limited.attempts = 2;
-        let limited = of_call(&limited);
+        let limited = of_call(&limited, Era::Modern);
         assert_eq!((limited.code, &*limited.message), (RUNTIME_ERROR, "no"));
         assert_eq!(
             text(&limited),
             r#"{"attempts":2,"delivery":"answered","kind":"rate_limited","retryAfterMs":1500,"server":"shop"}"#
         );
+        let mut invalid = ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, "no");
+        let seen = of_call(&invalid, Era::Legacy);
+        assert_eq!(seen.code, code::INVALID_PARAMS);
+        assert!(text(&seen).contains(r#""kind":"invalid_call""#));
+        // a server refused it with an HTTP status alone
+        invalid.delivery = Delivery::Answered;
+        assert_eq!(
+            of_call(&invalid.with_code(400), Era::Legacy).code,
+            RUNTIME_ERROR
+        );
         let unknown = ToolError::new(ErrorKind::UnknownTool, Delivery::NotSent, "no tool");
         let expected = RpcError::new(code::INVALID_PARAMS, "no tool");
-        assert_eq!(of_call(&unknown), expected);
+        assert_eq!(of_call(&unknown, Era::Modern), expected);
     }
 }

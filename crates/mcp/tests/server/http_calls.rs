@@ -2,6 +2,7 @@
 
 use std::future::ready;
 use std::sync::Arc;
+use std::time::Duration;
 
 use callward_core::{Caller, Principal};
 use callward_mcp::server::{HttpOptions, Identified, Identify, Refused, router};
@@ -142,6 +143,12 @@ impl Identify for ByHeader {
                 refused.challenge = Some(HeaderValue::from_static("Bearer"));
                 Err(refused)
             }
+            Some("unchecked") => {
+                let text = "the issuer does not answer";
+                let mut refused = Refused::new(StatusCode::SERVICE_UNAVAILABLE, text);
+                refused.retry_after = Some(Duration::from_millis(1_500));
+                Err(refused)
+            }
             user => Ok(Arc::new(Caller::new(Principal::new(
                 user.unwrap_or("unnamed"),
             )))),
@@ -180,6 +187,14 @@ async fn the_caller_is_the_one_identified_and_so_is_its_session() {
     let refused = whoami().header("x-user", "mallory").send().await.unwrap();
     assert_eq!(refused.status(), 401);
     assert_eq!(refused.headers()["www-authenticate"], "Bearer");
+    let refused = whoami().header("x-user", "unchecked").send().await.unwrap();
+    assert_eq!(refused.status(), 503);
+    assert_eq!(refused.headers()["retry-after"], "2");
+    let error = json(refused).await["error"].take();
+    assert_eq!(
+        (&error["code"], &error["data"]["retryAfterMs"]),
+        (&json!(-33010), &json!(1_500))
+    );
     // a call that needs more scopes says which, in both eras, to one that asked for progress too
     let name = r#""name":"scoped""#;
     let asks = META.replacen('{', r#"{"progressToken":"up","#, 1);

@@ -40,9 +40,9 @@ const REQUESTS: &str = r#"
 200 -32602 | tools/call          | "name":"nope"              |
 200 -32602 | initialize          |                            |
 200 -32050 | tools/call          | "name":"upstream"          |
-200 -32010 | tools/call          | "name":"limited"           |
-200 -32010 | tools/call          | "name":"panics"            |
-200 -32010 | tools/call          | "name":"asks"              |
+200 -33010 | tools/call          | "name":"limited"           |
+200 -33010 | tools/call          | "name":"panics"            |
+200 -33010 | tools/call          | "name":"asks"              |
 404 -32601 | resources/subscribe | META                       |
 404 -32601 | initialize          | "protocolVersion":"2025-11-25",META |
 404 -32601 | ping                | META                       |

@@ -97,7 +97,7 @@ async fn both_eras_are_served_on_one_pipe() {
         (call("2", "odd", &modern), complete, json!("complete")),
         (request("ping", META), code, json!(-32601)),
         (request("server/discover", ""), code, json!(-32602)),
-        (call("7", "asks", ""), code, json!(-32010)),
+        (call("7", "asks", ""), code, json!(-33010)),
         (call("8", "pretty", ""), "/result", json!({"content": []})),
         (call("9", "panics", ""), kind, json!("internal")),
         (initialize, version, json!("2025-06-18")),

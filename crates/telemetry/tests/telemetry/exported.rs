@@ -255,7 +255,7 @@ async fn a_call_refused_here_has_our_code_and_no_request() {
     let [attempt, call] = exporter.spans();
     assert!(call.is_error);
     let code = "rpc.response.status_code";
-    call.assert_has(&[(code, "-32010"), ("error.type", "no_eligible_server")]);
+    call.assert_has(&[(code, "-33010"), ("error.type", "no_eligible_server")]);
     assert_eq!(attempt.kind, SpanKind::Internal);
     assert_eq!(attempt.get(code), None);
 }

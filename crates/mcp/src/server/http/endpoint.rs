@@ -209,8 +209,11 @@ pub(super) fn refuse(fault: &Fault) -> Response {
 
 /// Answers a request whose sender is not known, or not allowed.
 pub(super) fn unidentified(refused: Refused) -> Response {
-    let mut fault = Fault::transport(refused.status, refused.message);
-    fault.retry_after = refused.retry_after;
+    let fault = match refused.status.is_server_error() {
+        // not the client's fault
+        true => Fault::overloaded(refused.message, refused.retry_after),
+        false => Fault::transport(refused.status, refused.message),
+    };
     let mut response = refuse(&fault);
     if let Some(challenge) = refused.challenge {
         response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
