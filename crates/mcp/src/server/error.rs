@@ -31,13 +31,15 @@ use crate::wire::{Era, KNOWN_VERSIONS, RequestId, RpcError, code, object};
 /// | the upstream answered with a JSON-RPC error | as it came | as it came | see below | 200; 400 for −32021 modern |
 /// | too many sessions | −32010 | | see below | 503 |
 /// | the caller's credential lacks a scope | −32010 | names the scopes | see below | 403 |
+/// | a limit of the principal is reached | −32010 | names the limit | see below | 429 |
 /// | anything else of our own | −32010 | the error's | see below | 200 |
 ///
 /// The `data` of −32010 always has five members: `kind` and `delivery` (the words of
 /// [`ErrorKind`](callward_core::ErrorKind) and [`Delivery`](callward_core::Delivery)), `server` (or
-/// null), `retryAfterMs` (or null) and `attempts` (0 if attempts were not counted). Three more
+/// null), `retryAfterMs` (or null) and `attempts` (0 if attempts were not counted). Four more
 /// are there where there is something to tell: `scopes`, all that the call needs where the caller's
-/// credential lacks one; `history`, all attempts of a call that was repeated
+/// credential lacks one; `principalLimit`, the limit that is reached, with `name`, `max` and
+/// `resetMs`, the time until it is as if unused, or null; `history`, all attempts of a call that was repeated
 /// ([`FailedAttempt`](callward_core::FailedAttempt)), and `outcome`, what is known of a call whose
 /// outcome is unknown, with the tool to check it with as clients see it
 /// ([`OutcomeUnknown`](callward_core::OutcomeUnknown)).
@@ -61,7 +63,7 @@ pub const RUNTIME_ERROR: i64 = ToolError::RUNTIME_CODE;
 const OUTCOME: &str = "outcome";
 
 /// The names of the members of our `data`, and the one in `outcome` that names a tool.
-const OURS: [&str; 9] = [
+const OURS: [&str; 10] = [
     "kind",
     "delivery",
     "server",
@@ -69,6 +71,7 @@ const OURS: [&str; 9] = [
     "attempts",
     "history",
     "scopes",
+    "principalLimit",
     OUTCOME,
     "verifyWith",
 ];
@@ -136,6 +139,14 @@ impl Fault {
         let data = json!({"requested": requested, "supported": KNOWN_VERSIONS});
         let error = RpcError::new(code::UNSUPPORTED_VERSION, "unsupported protocol version");
         Self::new(StatusCode::BAD_REQUEST, error.with_data(data.to_string()))
+    }
+
+    /// A limit of the principal is reached.
+    pub(super) fn limited(error: &ToolError) -> Self {
+        Self {
+            retry_after: error.retry_after,
+            ..Self::new(StatusCode::TOO_MANY_REQUESTS, runtime(error))
+        }
     }
 
     /// Too much is open or in work; the client may try again after this time, if it is known.
@@ -224,12 +235,12 @@ fn with_raw(ours: RpcError, name: &str, value: &[u8]) -> RpcError {
 }
 
 fn runtime(error: &ToolError) -> RpcError {
-    let retry_after = error.retry_after.map(|wait| wait.as_millis());
+    let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let mut data = json!({
         "kind": error.kind.as_str(),
         "delivery": error.delivery.as_str(),
         "server": error.server.as_ref().map(ServerId::as_str),
-        "retryAfterMs": retry_after.map(|wait| u64::try_from(wait).unwrap_or(u64::MAX)),
+        "retryAfterMs": error.retry_after.map(millis),
         "attempts": error.attempts,
     });
     if !error.history.is_empty() {
@@ -237,6 +248,10 @@ fn runtime(error: &ToolError) -> RpcError {
     }
     if !error.scopes.is_empty() {
         data["scopes"] = json!(error.scopes);
+    }
+    if let Some(limit) = error.limit {
+        let reset = limit.reset.map(millis);
+        data["principalLimit"] = json!({"name": limit.name, "max": limit.max, "resetMs": reset});
     }
     if let Some(outcome) = &error.outcome {
         data[OUTCOME] = json!(outcome);
