@@ -178,15 +178,16 @@ impl StackBuilder {
     }
 
     /// Sets how much each principal may do. What exceeds a limit is refused at once, answers from
-    /// the cache included. Lists are made elsewhere: ask [`Stack::admit_list`] before each. Default:
-    /// no limits.
+    /// the cache included. Lists are made elsewhere: ask [`Stack::admit_list`] before each.
+    /// Default: no limits.
     ///
     /// ```
     /// use std::num::NonZeroU32;
     /// use callward::Stack;
     /// use callward::limit::PrincipalLimitConfig;
     ///
-    /// let mut limits = PrincipalLimitConfig::generous();
+    /// let mut limits = PrincipalLimitConfig::default();
+    /// limits.generous = true;
     /// limits.destructive_per_minute = NonZeroU32::new(10);
     /// let builder = Stack::builder().principal_limits(limits);
     /// ```

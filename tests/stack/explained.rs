@@ -44,7 +44,9 @@ async fn a_call_is_explained_with_its_hedge_rates_times_and_verifier() {
     limits.rate.per_principal = Some(120.0);
     limits.progress_cap = Cap::Times(3);
     let builder = Stack::builder().hedge(HedgeConfig::default());
-    let builder = builder.principal_limits(PrincipalLimitConfig::generous());
+    let mut of_principals = PrincipalLimitConfig::default();
+    of_principals.generous = true;
+    let builder = builder.principal_limits(of_principals);
     let stack = stack(builder.limits(limits)).await;
     let read = stack.explain("set.get_order").unwrap();
     let parts = [

@@ -1,12 +1,11 @@
 //! Limits of rate, of concurrency and of time, around tools and their servers.
 //!
 //! [`rate`] limits calls per minute of tools, principals and servers, [`concurrency`] the calls in
-//! flight at a server, and [`timeout`] the time of an attempt. Each layer works alone. A call waits
-//! in order, in a bounded queue, and never past its deadline; a call that is refused was not sent.
-//! [`principal`] refuses what one principal asks for too often, and nothing waits there.
+//! flight at a server, [`timeout`] the time of an attempt, [`principal`] what a principal asks for.
+//! A call waits in order, in a bounded queue, never past its deadline; a refused one was not sent.
 //!
-//! A layer is ready when its inner service is, and waits in the call's future. Order them rate,
-//! concurrency, timeout, so that waiting for one limit uses up none of the others.
+//! Each layer works alone, is ready when its inner service is, and waits in the call's future.
+//! Order them rate, concurrency, timeout, so that waiting for one uses up none of the others.
 //!
 //! ```
 //! use callward_limit::{

@@ -123,14 +123,6 @@ impl Config {
         }
     }
 
-    /// Returns the limits of each principal: with `[auth]` all are set.
-    pub(crate) fn principal_limits(&self) -> PrincipalLimitConfig {
-        match self.auth.is_on() {
-            true => self.principals.or(PrincipalLimitConfig::generous()),
-            false => self.principals,
-        }
-    }
-
     /// Reads and checks a file.
     ///
     /// # Errors

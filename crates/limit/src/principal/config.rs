@@ -5,7 +5,8 @@ use std::num::NonZeroU32;
 use callward_core::Effect;
 use serde::{Deserialize, Serialize};
 
-/// The limits of each principal. `None`, the default of each, is no limit.
+/// The limits of each principal. `None`, the default of each, is no limit, unless limits are
+/// [`generous`](Self::generous).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -22,6 +23,12 @@ pub struct PrincipalLimitConfig {
     pub concurrent: Option<NonZeroU32>,
     /// Calls in flight that may change something, destructive ones included.
     pub concurrent_writes: Option<NonZeroU32>,
+    /// Whether a limit that is not set has a value that no interactive agent reaches: 3,000 calls a
+    /// minute, of these 600 writes and 120 destructive ones; 300 lists a minute; 48 calls in flight,
+    /// of these 24 writes. So one principal does not take all 64 permits that a server has by
+    /// default. Default: no.
+    #[serde(skip)]
+    pub generous: bool,
 }
 
 /// The number of limits.
@@ -43,36 +50,6 @@ pub(super) const fn of_call(effect: Effect) -> Counted {
 }
 
 impl PrincipalLimitConfig {
-    /// Returns limits that no interactive agent reaches: 3,000 calls a minute, of these 600 writes
-    /// and 120 destructive ones; 300 lists a minute; 48 calls in flight, of these 24 writes. So
-    /// one principal does not take all 64 permits that a server has by default.
-    #[must_use]
-    pub const fn generous() -> Self {
-        Self {
-            calls_per_minute: NonZeroU32::new(3000),
-            writes_per_minute: NonZeroU32::new(600),
-            destructive_per_minute: NonZeroU32::new(120),
-            lists_per_minute: NonZeroU32::new(300),
-            concurrent: NonZeroU32::new(48),
-            concurrent_writes: NonZeroU32::new(24),
-        }
-    }
-
-    /// Takes each limit that is not set from others.
-    #[must_use]
-    pub fn or(self, others: Self) -> Self {
-        Self {
-            calls_per_minute: self.calls_per_minute.or(others.calls_per_minute),
-            writes_per_minute: self.writes_per_minute.or(others.writes_per_minute),
-            destructive_per_minute: self
-                .destructive_per_minute
-                .or(others.destructive_per_minute),
-            lists_per_minute: self.lists_per_minute.or(others.lists_per_minute),
-            concurrent: self.concurrent.or(others.concurrent),
-            concurrent_writes: self.concurrent_writes.or(others.concurrent_writes),
-        }
-    }
-
     /// Lists the limits that a call of this effect counts against, by name.
     pub fn of(&self, effect: Effect) -> impl Iterator<Item = (&'static str, NonZeroU32)> {
         let counted = self.named().into_iter().zip(of_call(effect));
@@ -80,14 +57,16 @@ impl PrincipalLimitConfig {
     }
 
     /// Returns all limits by name, rates first.
-    pub(super) const fn named(&self) -> [(&'static str, Option<NonZeroU32>); LIMITS] {
-        [
-            ("calls_per_minute", self.calls_per_minute),
-            ("writes_per_minute", self.writes_per_minute),
-            ("destructive_per_minute", self.destructive_per_minute),
-            ("lists_per_minute", self.lists_per_minute),
-            ("concurrent", self.concurrent),
-            ("concurrent_writes", self.concurrent_writes),
-        ]
+    pub(super) fn named(&self) -> [(&'static str, Option<NonZeroU32>); LIMITS] {
+        let limits = [
+            ("calls_per_minute", self.calls_per_minute, 3000),
+            ("writes_per_minute", self.writes_per_minute, 600),
+            ("destructive_per_minute", self.destructive_per_minute, 120),
+            ("lists_per_minute", self.lists_per_minute, 300),
+            ("concurrent", self.concurrent, 48),
+            ("concurrent_writes", self.concurrent_writes, 24),
+        ];
+        let generous = |max| NonZeroU32::new(max).filter(|_| self.generous);
+        limits.map(|(name, max, unset)| (name, max.or_else(|| generous(unset))))
     }
 }

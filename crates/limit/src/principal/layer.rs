@@ -2,6 +2,7 @@
 
 use std::future::{Ready, ready};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use callward_core::trail::{Decision, Stage, Verdict};
@@ -33,19 +34,14 @@ use crate::permitted::Permitted;
 ///     .service(MockService::counting());
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct PrincipalLimitLayer {
-    /// `None` without limits.
-    table: Option<Arc<Table>>,
-}
+pub struct PrincipalLimitLayer(Option<Arc<Table>>);
 
 impl PrincipalLimitLayer {
     /// Makes the layer.
     #[must_use]
     pub fn new(config: PrincipalLimitConfig) -> Self {
         let is_off = config == PrincipalLimitConfig::default();
-        Self {
-            table: (!is_off).then(|| Arc::new(Table::new(&config))),
-        }
+        Self((!is_off).then(|| Arc::new(Table::new(&config))))
     }
 
     /// Counts a list for a principal: a request that asks what the server is or offers. Code that
@@ -55,15 +51,17 @@ impl PrincipalLimitLayer {
     ///
     /// [`RateLimited`](callward_core::ErrorKind::RateLimited) if the limit is reached.
     pub fn admit_list(&self, principal: &Principal) -> Result<(), ToolError> {
-        let table = self.table.as_ref();
+        let table = self.0.as_ref();
         table.map_or(Ok(()), |table| table.admit(principal, LIST).map(drop))
     }
 
     /// Returns how many requests each limit refused, by the limit's name. Empty without limits.
     #[must_use]
     pub fn refusals(&self) -> Vec<(&'static str, u64)> {
-        let limits = self.table.iter().flat_map(|table| &table.limits);
-        limits.map(|limit| (limit.name, limit.refused())).collect()
+        let limits = self.0.iter().flat_map(|table| &table.limits);
+        limits
+            .map(|limit| (limit.name, limit.refused.load(Ordering::Relaxed)))
+            .collect()
     }
 }
 
@@ -73,7 +71,7 @@ impl<S> Layer<S> for PrincipalLimitLayer {
     fn layer(&self, inner: S) -> PrincipalLimit<S> {
         PrincipalLimit {
             inner,
-            table: self.table.clone(),
+            table: self.0.clone(),
         }
     }
 }

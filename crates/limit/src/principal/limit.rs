@@ -11,32 +11,26 @@ use callward_core::{Delivery, ErrorKind, LimitReached, ToolError};
 const SOON: u64 = 1_000_000_000;
 const MINUTE: u64 = 60 * 1_000_000_000;
 
+/// For how many nanoseconds a limit refuses, and until when it is as if unused, if that is known.
+pub(super) type Full = (u64, Option<u64>);
+
 /// One limit.
 #[derive(Debug)]
 pub(super) struct Limit {
     pub(super) name: &'static str,
     /// `None` if there is no limit.
     max: Option<NonZeroU32>,
-    /// Of a rate, the nanoseconds in which one token comes; `None` of a limit of calls in flight.
-    period: Option<u64>,
-    refused: AtomicU64,
-}
-
-/// How long a limit refuses further calls, in nanoseconds.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Full {
-    pub(super) wait: u64,
-    /// Until it is as if unused; `None` if that is not known.
-    reset: Option<u64>,
+    /// Whether it is a rate; else it limits calls in flight.
+    is_rate: bool,
+    pub(super) refused: AtomicU64,
 }
 
 impl Limit {
-    pub(super) fn new(name: &'static str, max: Option<NonZeroU32>, is_rate: bool) -> Self {
-        let period = |max: NonZeroU32| MINUTE.div_ceil(max.get().into());
+    pub(super) fn new(name: &'static str, max: Option<NonZeroU32>) -> Self {
         Self {
             name,
             max,
-            period: max.map(period).filter(|_| is_rate),
+            is_rate: name.ends_with("_per_minute"),
             refused: AtomicU64::new(0),
         }
     }
@@ -50,34 +44,24 @@ impl Limit {
         let Some(max) = self.max.map(|max| u64::from(max.get())) else {
             return Ok(count);
         };
-        let Some(period) = self.period else {
-            let full = Full {
-                wait: SOON,
-                reset: None,
-            };
-            return if count < max {
-                Ok(count + 1)
-            } else {
-                Err(full)
-            };
-        };
+        if !self.is_rate {
+            return (count < max).then_some(count + 1).ok_or((SOON, None));
+        }
+        // in which one token comes
+        let period = MINUTE.div_ceil(max);
         let complete = count.max(now);
         let next = complete.saturating_add(period);
-        let missing = next.saturating_sub(now);
-        match missing.saturating_sub(period.saturating_mul(max)) {
+        match (next - now).saturating_sub(period * max) {
             0 => Ok(next),
-            wait => Err(Full {
-                wait,
-                reset: Some(complete - now),
-            }),
+            wait => Err((wait, Some(complete - now))),
         }
     }
 
     /// Counts a refusal and returns its error.
-    pub(super) fn refuse(&self, full: Full) -> ToolError {
+    pub(super) fn refuse(&self, (wait, reset): Full) -> ToolError {
         self.refused.fetch_add(1, Ordering::Relaxed);
         let max = self.max.map_or(0, NonZeroU32::get);
-        let (name, wait) = (self.name, to_millis(full.wait));
+        let (name, wait) = (self.name, to_millis(wait));
         let text = format!(
             "the limit `{name}` of {max} for each principal is reached; nothing was sent, call \
              again in {wait:?}"
@@ -87,13 +71,9 @@ impl Limit {
         error.limit = Some(LimitReached {
             name,
             max,
-            reset: full.reset.map(to_millis),
+            reset: reset.map(to_millis),
         });
         error
-    }
-
-    pub(super) fn refused(&self) -> u64 {
-        self.refused.load(Ordering::Relaxed)
     }
 }
 

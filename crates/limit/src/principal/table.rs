@@ -1,6 +1,6 @@
 //! What is counted for each principal.
 
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,7 +14,7 @@ use super::config::{Counted, LIMITS, RATES};
 use super::limit::{Full, Limit};
 
 /// How many principals are known.
-const MAX_PRINCIPALS: usize = 65_536;
+const MAX_PRINCIPALS: usize = if cfg!(test) { 10 } else { 65_536 };
 /// How often those that can be forgotten are looked for, in nanoseconds.
 const PAUSE: u64 = 1_000_000_000;
 
@@ -26,10 +26,8 @@ type Counts = Arc<Mutex<[u64; LIMITS]>>;
 pub(super) struct Table {
     pub(super) limits: [Limit; LIMITS],
     /// By a keyed hash: a name may be long.
-    known: DashMap<u64, Counts, foldhash::fast::RandomState>,
-    max: usize,
+    known: DashMap<u64, Counts>,
     others: Counts,
-    hasher: RandomState,
     start: Instant,
     /// When those that can be forgotten were looked for last.
     looked: AtomicU64,
@@ -37,16 +35,10 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) fn new(config: &PrincipalLimitConfig) -> Self {
-        let mut place = 0;
         Self {
-            limits: config.named().map(|(name, max)| {
-                place += 1;
-                Limit::new(name, max, place <= RATES)
-            }),
+            limits: config.named().map(|(name, max)| Limit::new(name, max)),
             known: DashMap::default(),
-            max: MAX_PRINCIPALS,
             others: Counts::default(),
-            hasher: RandomState::new(),
             start: Instant::now(),
             looked: AtomicU64::new(0),
         }
@@ -70,7 +62,7 @@ impl Table {
         for ((count, limit), _) in all.filter(|(_, is_counted)| *is_counted) {
             match limit.add(*count, now) {
                 Ok(more) => *count = more,
-                Err(full) if refuser.is_none_or(|(_, other)| other.wait < full.wait) => {
+                Err(full) if refuser.is_none_or(|(_, (wait, _))| wait < full.0) => {
                     refuser = Some((limit, full));
                 }
                 Err(_) => {}
@@ -85,13 +77,13 @@ impl Table {
     }
 
     fn of(&self, principal: &Principal) -> Counts {
-        let key = self.hasher.hash_one(principal);
+        let key = self.known.hasher().hash_one(principal);
         if let Some(counts) = self.known.get(&key) {
             return counts.clone();
         }
-        if self.known.len() >= self.max {
+        if self.known.len() >= MAX_PRINCIPALS {
             self.forget();
-            if self.known.len() >= self.max {
+            if self.known.len() >= MAX_PRINCIPALS {
                 return self.others.clone();
             }
         }
@@ -156,8 +148,7 @@ mod tests {
             calls_per_minute: NonZeroU32::new(2),
             ..PrincipalLimitConfig::default()
         };
-        let mut table = Table::new(&config);
-        table.max = 10;
+        let table = Table::new(&config);
         let ask = |who: &str| table.admit(&Principal::new(who), of_call(Effect::ReadOnly));
         let held = (ask("held").unwrap(), ask("held").unwrap());
         // each has a complete bucket again after a minute

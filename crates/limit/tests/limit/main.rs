@@ -17,7 +17,8 @@ use tower::Layer;
 async fn the_layers_keep_the_contract() {
     contract::check(|inner| AttemptTimeoutLayer::new().layer(inner)).await;
     contract::check(|inner| ConcurrencyLimitLayer::default().layer(inner)).await;
-    let mut limits = PrincipalLimitConfig::generous();
+    let mut limits = PrincipalLimitConfig::default();
+    limits.generous = true;
     (limits.concurrent, limits.concurrent_writes) = (NonZeroU32::new(3), NonZeroU32::new(2));
     for limits in [PrincipalLimitConfig::default(), limits] {
         contract::check(|inner| PrincipalLimitLayer::new(limits).layer(inner)).await;
