@@ -24,9 +24,9 @@ pub struct PrincipalLimitConfig {
     /// Calls in flight that may change something, destructive ones included.
     pub concurrent_writes: Option<NonZeroU32>,
     /// Whether a limit that is not set has a value that no interactive agent reaches: 3,000 calls a
-    /// minute, of these 600 writes and 120 destructive ones; 300 lists a minute; 48 calls in flight,
-    /// of these 24 writes. So one principal does not take all 64 permits that a server has by
-    /// default. Default: no.
+    /// minute, of these 600 writes and 120 destructive ones; 300 lists a minute; 48 calls in
+    /// flight, of these 24 writes. So one principal does not take all 64 permits that a server has
+    /// by default. Default: no.
     #[serde(skip)]
     pub generous: bool,
 }

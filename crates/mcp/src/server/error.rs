@@ -40,8 +40,8 @@ use crate::wire::{Era, KNOWN_VERSIONS, RequestId, RpcError, code, object};
 /// are there where there is something to tell: `scopes`, all that the call needs where the caller's
 /// credential lacks one; `principalLimit`, the limit that is reached, with `name`, `max` and
 /// `resetMs`, the time until it is as if unused, or null; `history`, all attempts of a call that
-/// was repeated ([`FailedAttempt`](callward_core::FailedAttempt)), and `outcome`, what is known of a
-/// call whose outcome is unknown, with the tool to check it with as clients see it
+/// was repeated ([`FailedAttempt`](callward_core::FailedAttempt)), and `outcome`, what is known of
+/// a call whose outcome is unknown, with the tool to check it with as clients see it
 /// ([`OutcomeUnknown`](callward_core::OutcomeUnknown)).
 ///
 /// The `data` of an upstream's own error is passed on as it came, unless it could be taken for
