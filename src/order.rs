@@ -9,7 +9,7 @@ use callward_cache::{Cache, CacheLayer};
 use callward_core::ToolCall;
 use callward_limit::{
     AttemptTimeout, AttemptTimeoutLayer, ConcurrencyHandle, ConcurrencyLimit,
-    ConcurrencyLimitLayer, RateLimit, RateLimitLayer,
+    ConcurrencyLimitLayer, PrincipalLimit, PrincipalLimitLayer, RateLimit, RateLimitLayer,
 };
 use callward_loopguard::{LoopGuard, LoopGuardLayer};
 use callward_retry::hedge::{Hedge, HedgeLayer};
@@ -49,16 +49,18 @@ pub(crate) type Guarded = Breaker<Breaker<RateLimit<ConcurrencyLimit<AttemptTime
 ///    caller's latency;
 /// 3. **authorization**: outside the cache, so that no answer of one caller is given to another
 ///    that may not call the tool;
-/// 4. **cache**: a hit costs neither budget nor server; sees writes pass, so it can invalidate;
-/// 5. **loop guard**: a cached answer is not a failure; it counts calls that failed after all
+/// 4. **limits of the principal**: outside the cache, as a cached answer counts; what is refused
+///    costs nothing further in;
+/// 5. **cache**: a hit costs neither budget nor server; sees writes pass, so it can invalidate;
+/// 6. **loop guard**: a cached answer is not a failure; it counts calls that failed after all
 ///    attempts;
-/// 6. **retry**: outside routing, so that a retry may go to another server; one deadline for all
+/// 7. **retry**: outside routing, so that a retry may go to another server; one deadline for all
 ///    attempts;
-/// 7. **hedge**: at most one second attempt beside each, from the retry budget;
-/// 8. **rate limit** of tools and principals: each attempt counts;
-/// 9. **attempt span**: one per try;
-/// 10. **router**: always ready; picks among candidates; awaits their readiness inside the call.
-pub(crate) type Layers = CallSpan<Audit<Authorize<Cache<Inside>>>>;
+/// 8. **hedge**: at most one second attempt beside each, from the retry budget;
+/// 9. **rate limit** of tools and principals: each attempt counts;
+/// 10. **attempt span**: one per try;
+/// 11. **router**: always ready; picks among candidates; awaits their readiness inside the call.
+pub(crate) type Layers = CallSpan<Audit<Authorize<PrincipalLimit<Cache<Inside>>>>>;
 
 /// The layers inside the cache.
 type Inside = LoopGuard<Retry<Hedge<RateLimit<AttemptSpan<Router<Guarded>>>>>>;
@@ -66,7 +68,7 @@ type Inside = LoopGuard<Retry<Hedge<RateLimit<AttemptSpan<Router<Guarded>>>>>>;
 /// The future of all layers.
 pub(crate) type Answer = <Layers as Service<ToolCall>>::Future;
 
-/// Calls a clone of the layers, which are shared. The outermost four are always ready.
+/// Calls a clone of the layers, which are shared. The outermost five are always ready.
 pub(crate) fn call(layers: &Layers, call: ToolCall) -> Answer {
     layers.clone().call(call)
 }
@@ -80,6 +82,7 @@ pub(crate) fn assemble(
     call_span: CallSpanLayer,
     audit: AuditLayer,
     authorize: AuthorizeLayer,
+    principal: PrincipalLimitLayer,
     cache: CacheLayer,
     loop_guard: LoopGuardLayer,
     retry: RetryLayer,
@@ -91,6 +94,7 @@ pub(crate) fn assemble(
         .layer(call_span)
         .layer(audit)
         .layer(authorize)
+        .layer(principal)
         .layer(cache)
         .layer(loop_guard)
         .layer(retry)

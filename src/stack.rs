@@ -11,7 +11,7 @@ use callward_core::{
     BoxStream, Caller, Delivery, ErrorKind, InstanceStatus, Instances, ServerId, ToolCall,
     ToolError, ToolOutput,
 };
-use callward_limit::RateLimitLayer;
+use callward_limit::{PrincipalLimitLayer, RateLimitLayer};
 use callward_loopguard::LoopGuardStats;
 use callward_registry::{Catalogue, KeptName};
 use callward_retry::hedge::HedgeStats;
@@ -48,6 +48,7 @@ pub(crate) struct Inner {
     pub(crate) roster: ArcSwap<Roster>,
     pub(crate) changing: Mutex<()>,
     pub(crate) rates: RateLimitLayer,
+    pub(crate) principals: PrincipalLimitLayer,
     pub(crate) settings: Arc<Settings>,
     /// Where what runs in the background runs.
     pub(crate) runtime: Handle,
@@ -222,6 +223,16 @@ impl Stack {
             rates: self.0.rates.snapshot(),
             servers: servers.collect(),
         }
+    }
+
+    /// Counts a request that asks what the stack is or offers, such as a list of its tools, against
+    /// the [limits](StackBuilder::principal_limits) of the caller's principal.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::RateLimited`] if the limit is reached.
+    pub fn admit_list(&self, caller: &Caller) -> Result<(), ToolError> {
+        self.0.principals.admit_list(&caller.principal)
     }
 
     /// Returns the breakers themselves, to hold one open or closed, and to release it again.

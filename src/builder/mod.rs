@@ -11,6 +11,7 @@ use callward_breaker::BreakerConfig;
 use callward_cache::CacheConfig;
 use callward_core::infer::{Lexicon, RuleSet};
 use callward_core::{FreshnessMode, Profile};
+use callward_limit::PrincipalLimitConfig;
 use callward_loopguard::LoopGuardConfig;
 use callward_registry::KeptName;
 use callward_retry::hedge::HedgeConfig;
@@ -53,6 +54,7 @@ pub(crate) struct Settings {
     pub(crate) breaker: BreakerConfig,
     pub(crate) server_breaker: Option<BreakerConfig>,
     pub(crate) limits: LimitsConfig,
+    pub(crate) principal_limits: PrincipalLimitConfig,
     pub(crate) router: RouterConfig,
     pub(crate) ping: OnByDefault<PingConfig>,
     pub(crate) call_deadline: Option<Duration>,
@@ -172,6 +174,27 @@ impl StackBuilder {
     /// Sets the limits of rate and time.
     pub fn limits(mut self, config: LimitsConfig) -> Self {
         self.settings.limits = config;
+        self
+    }
+
+    /// Sets how much each principal may do. What exceeds a limit is refused at once, answers from
+    /// the cache included. Lists are made elsewhere: ask [`Stack::admit_list`] before each.
+    /// Default: no limits.
+    ///
+    /// ```
+    /// use std::num::NonZeroU32;
+    /// use callward::Stack;
+    /// use callward::limit::PrincipalLimitConfig;
+    ///
+    /// let mut limits = PrincipalLimitConfig::default();
+    /// limits.generous = true;
+    /// limits.destructive_per_minute = NonZeroU32::new(10);
+    /// let builder = Stack::builder().principal_limits(limits);
+    /// ```
+    ///
+    /// [`Stack::admit_list`]: crate::Stack::admit_list
+    pub fn principal_limits(mut self, config: PrincipalLimitConfig) -> Self {
+        self.settings.principal_limits = config;
         self
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use callward_breaker::{BreakerConfig, BreakerSet};
 use callward_cache::CacheLayer;
-use callward_limit::RateLimitLayer;
+use callward_limit::{PrincipalLimitLayer, RateLimitLayer};
 use callward_loopguard::LoopGuardLayer;
 use callward_registry::Registry;
 use callward_retry::RetryLayer;
@@ -55,6 +55,7 @@ impl StackBuilder {
         if let Some(ping) = settings.ping.0 {
             ping.validate().map_err(BuildError::of_the("ping"))?;
         }
+        let principals = PrincipalLimitLayer::new(settings.principal_limits);
         let rates = RateLimitLayer::new(settings.limits.rate)?;
         let breakers = settings.breaker_set()?;
         let mut retry = RetryLayer::new(settings.retry)?;
@@ -98,6 +99,7 @@ impl StackBuilder {
             self.call_span,
             self.audit.clone(),
             authorize,
+            principals.clone(),
             cache,
             loop_guard,
             retry,
@@ -117,6 +119,7 @@ impl StackBuilder {
             changing: Mutex::default(),
             settings: Arc::new(settings),
             rates,
+            principals,
             runtime: Handle::current(),
         }));
         let startup = stack.start_servers(self.servers)?;

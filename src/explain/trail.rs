@@ -17,6 +17,7 @@ pub(super) fn trail(of: &Explanation) -> Trail {
         .authorization
         .clone()
         .into_iter()
+        .chain(principal(of))
         .chain(cache(of))
         .chain(loop_guard(of))
         .chain([retry(of)])
@@ -27,6 +28,16 @@ pub(super) fn trail(of: &Explanation) -> Trail {
         .chain([timeout(of)]);
     trail.decisions.extend(decisions);
     trail
+}
+
+/// The limits of the caller's principal.
+fn principal(of: &Explanation) -> Vec<Decision> {
+    let limits = of.settings.principal_limits.of(of.plan().effect);
+    let decision = |(name, max)| {
+        let why = format!("`{name}` of {max} for its principal, and what exceeds it is refused");
+        Decision::new(Stage::Limit, Verdict::AtMost, why)
+    };
+    limits.map(decision).collect()
 }
 
 fn cache(of: &Explanation) -> Option<Decision> {

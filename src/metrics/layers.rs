@@ -89,6 +89,10 @@ pub(super) fn rates(stack: &Stack, visit: &mut Visit<'_>) {
         let of = vec![of_server(&server.server), scope("server")];
         Some((Some(server.rate.as_ref()?), of))
     }));
+    for (limit, refused) in stack.0.principals.refusals() {
+        let values = [(metric::RATE_LIMIT_REFUSALS, limit, refused)];
+        visit(&[scope("principal")], &values);
+    }
     for (rate, of) in rates {
         let count = |rate: &RateStatus| (rate.waiting as u64, rate.waited, rate.refused);
         let (waiting, waited, refused) = rate.map(count).unwrap_or_default();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use callward::breaker::{BreakerConfig, Subject};
 use callward::cache::CacheConfig;
 use callward::core::refine::Applied;
-use callward::limit::Cap;
+use callward::limit::{Cap, PrincipalLimitConfig};
 use callward::retry::hedge::HedgeConfig;
 use callward::{
     Annotations, ArgumentRule, Condition, FreshnessMode, LimitsConfig, Profile, Server, Stack,
@@ -44,6 +44,9 @@ async fn a_call_is_explained_with_its_hedge_rates_times_and_verifier() {
     limits.rate.per_principal = Some(120.0);
     limits.progress_cap = Cap::Times(3);
     let builder = Stack::builder().hedge(HedgeConfig::default());
+    let mut of_principals = PrincipalLimitConfig::default();
+    of_principals.generous = true;
+    let builder = builder.principal_limits(of_principals);
     let stack = stack(builder.limits(limits)).await;
     let read = stack.explain("set.get_order").unwrap();
     let parts = [
@@ -51,6 +54,7 @@ async fn a_call_is_explained_with_its_hedge_rates_times_and_verifier() {
         "60 s, and 180 s with progress",
         "90 calls a minute for its tool, a call waits up to 30 s for its turn",
         "120 calls a minute for its principal",
+        "`calls_per_minute` of 3000 for its principal, and what exceeds it is refused",
         "600 calls a minute for all calls there together",
         "opens after 3 failures in a row, for 30 s\n",
     ];
@@ -62,6 +66,7 @@ async fn a_call_is_explained_with_its_hedge_rates_times_and_verifier() {
     let parts = [
         "however it fails, check its outcome with `set__get_order`",
         "it is not a read",
+        "`writes_per_minute` of 600 for its principal",
         "this call probes it only if no safe call comes",
         "after 5 failures in a row for one session, it answers in the server's place for 2 s",
     ];

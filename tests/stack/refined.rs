@@ -1,10 +1,12 @@
 //! One tool that reads or destroys, as its arguments say, behind the whole stack.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use callward::limit::PrincipalLimitConfig;
 use callward::{
-    Annotations, ArgumentRule, CacheStatus, Condition, Server, Stack, ToolCall, ToolError,
-    ToolOutput, ToolSpec, Tools, When,
+    Annotations, ArgumentRule, CacheStatus, Condition, Server, Stack, StackBuilder, ToolCall,
+    ToolError, ToolOutput, ToolSpec, Tools, When,
 };
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -34,6 +36,10 @@ impl Browser {
 
 /// A browser with three tabs, whose operator says that a list only reads.
 async fn stack() -> (Stack, Shared) {
+    start(Stack::builder()).await
+}
+
+async fn start(builder: StackBuilder) -> (Stack, Shared) {
     let shared = Shared::default();
     shared.lock().tabs = ["a", "b", "c"].map(str::to_owned).into();
     let browser = shared.clone();
@@ -49,7 +55,7 @@ async fn stack() -> (Stack, Shared) {
     let server = Server::new(tools.unwrap())
         .override_tool(name(), Annotations::default().with_destructive(true))
         .refine_tool(name(), lists);
-    let stack = Stack::builder().server(server).build().await;
+    let stack = builder.server(server).build().await;
     (stack.unwrap(), shared)
 }
 
@@ -77,4 +83,27 @@ async fn a_list_is_kept_until_a_close_of_the_same_tool() {
     }
     let expected = ["list", "close", "list", "close", "list"];
     assert_eq!(browser.lock().asked, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_counts_by_its_arguments_and_a_hit_counts_too() {
+    let mut limits = PrincipalLimitConfig::default();
+    limits.calls_per_minute = NonZeroU32::new(4);
+    limits.destructive_per_minute = NonZeroU32::new(1);
+    let (stack, browser) = start(Stack::builder().principal_limits(limits)).await;
+    for (arguments, expected) in [
+        (LIST, None),
+        (LIST, None),
+        (BOTH, None),
+        (CLOSE, Some("destructive_per_minute")),
+        (LIST, None),
+        (LIST, Some("calls_per_minute")),
+    ] {
+        let call = stack.prepare("web.browser_tabs", arguments).unwrap();
+        let error = stack.run(call).await.err();
+        let limit = error.map(|error| error.limit.unwrap().name);
+        assert_eq!(limit, expected, "{arguments}");
+    }
+    // the second list was a hit
+    assert_eq!(browser.lock().asked, ["list", "close", "list"]);
 }

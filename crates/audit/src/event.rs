@@ -193,7 +193,11 @@ impl Recorder {
 }
 
 fn brief(error: &ToolError) -> Value {
-    json!({"kind": error.kind, "delivery": error.delivery})
+    let mut brief = json!({"kind": error.kind, "delivery": error.delivery});
+    if let Some(limit) = error.limit {
+        brief["limit"] = limit.name.into();
+    }
+    brief
 }
 
 /// The members of a JSON object, in order.
@@ -240,6 +244,7 @@ fn refuser(error: &ToolError) -> Option<&'static str> {
     }
     match error.kind {
         _ if error.authorization.is_some() => Some("authorization"),
+        _ if error.limit.is_some() => Some("principal_limit"),
         ErrorKind::BreakerOpen => Some("breaker"),
         ErrorKind::InvalidCall => Some("check"),
         ErrorKind::NoEligibleServer => Some("router"),

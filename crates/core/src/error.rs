@@ -14,10 +14,12 @@ use crate::{Authorization, BoxFuture, ServerId, Trail};
 
 mod history;
 mod kind;
+mod limit;
 mod outcome;
 
 pub use history::FailedAttempt;
 pub use kind::ErrorKind;
+pub use limit::LimitReached;
 pub use outcome::OutcomeUnknown;
 
 words! {
@@ -99,6 +101,8 @@ pub struct ErrorDetails {
     pub outcome: Option<Arc<OutcomeUnknown>>,
     /// The scopes that the call needs, of one that was refused for lack of them.
     pub scopes: &'static [&'static str],
+    /// The limit of its principal that refused the call.
+    pub limit: Option<LimitReached>,
     /// The rule that refused the call. Clients do not see it.
     pub authorization: Option<Arc<Authorization>>,
     /// Everything that was decided about the call, for a client that asked.
@@ -147,6 +151,7 @@ impl ToolError {
             history: Arc::default(),
             outcome: None,
             scopes: &[],
+            limit: None,
             authorization: None,
             trail: None,
             source: None,

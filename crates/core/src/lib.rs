@@ -69,7 +69,8 @@ pub use caller::{Caller, Credential, CredentialKind, Principal, SessionId, Witho
 pub use category::Category;
 pub use effect::{Effect, SafetyLevel};
 pub use error::{
-    Delivery, ErrorDetails, ErrorKind, FailedAttempt, OutcomeUnknown, Reopening, ToolError,
+    Delivery, ErrorDetails, ErrorKind, FailedAttempt, LimitReached, OutcomeUnknown, Reopening,
+    ToolError,
 };
 pub use fingerprint::FingerprintKey;
 pub use freshness::{CACHE_META, Caching, Freshness, FreshnessMode};

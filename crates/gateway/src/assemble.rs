@@ -91,6 +91,7 @@ pub(crate) fn stack_over(
         .server_breaker(config.breaker.server.layer())
         .listing_timeout(listing_timeout)
         .limits(limits)
+        .principal_limits(config.principals)
         .router(config.router.layer.clone())
         .ping(config.router.ping.get())
         .call_deadline(config.call_deadline)

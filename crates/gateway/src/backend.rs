@@ -131,6 +131,10 @@ impl Backend for StackBackend {
         self.listings.of(&self.runtime.stack, caller)
     }
 
+    fn admit_list(&self, caller: &Arc<Caller>) -> Result<(), ToolError> {
+        self.runtime.stack.admit_list(caller)
+    }
+
     fn list_meta(&self, caller: &Arc<Caller>, asked: &Bytes) -> Option<Map<String, Value>> {
         if !report::is_asked(asked, PLANS) {
             return None;

@@ -1,11 +1,11 @@
 //! Limits of rate, of concurrency and of time, around tools and their servers.
 //!
 //! [`rate`] limits calls per minute of tools, principals and servers, [`concurrency`] the calls in
-//! flight at a server, and [`timeout`] the time of an attempt. Each layer works alone. A call waits
-//! in order, in a bounded queue, and never past its deadline; a call that is refused was not sent.
+//! flight at a server, [`timeout`] the time of an attempt, [`principal`] what a principal asks for.
+//! A call waits in order, in a bounded queue, never past its deadline; a refused one was not sent.
 //!
-//! A layer is ready when its inner service is, and waits in the call's future. Order them rate,
-//! concurrency, timeout, so that waiting for one limit uses up none of the others.
+//! Each layer works alone, is ready when its inner service is, and waits in the call's future.
+//! Order them rate, concurrency, timeout, so that waiting for one uses up none of the others.
 //!
 //! ```
 //! use callward_limit::{
@@ -26,6 +26,8 @@
 
 pub mod concurrency;
 mod latest_start;
+mod permitted;
+pub mod principal;
 pub mod rate;
 pub mod timeout;
 
@@ -33,6 +35,7 @@ pub use concurrency::{
     ConcurrencyHandle, ConcurrencyLimit, ConcurrencyLimitLayer, ConcurrencyStatus, PermitStatus,
     Shed,
 };
+pub use principal::{PrincipalLimit, PrincipalLimitConfig, PrincipalLimitLayer};
 pub use rate::{RateLimit, RateLimitConfig, RateLimitLayer, RateStatus, RateSubject};
 pub use timeout::{
     AttemptTimeout, AttemptTimeoutFuture, AttemptTimeoutLayer, Cap, TOOL_TIMEOUT_VAR,

@@ -25,6 +25,7 @@ use callward::auth::rules::{Rule, Then};
 use callward::core::RuleSet;
 use callward::core::human::duration;
 use callward::core::infer::{Lexicon, VerbKind};
+use callward::limit::PrincipalLimitConfig;
 use callward::loopguard::LoopGuardConfig;
 use callward::registry::KeptName;
 use callward::retry::RetryConfig;
@@ -83,6 +84,8 @@ with_defaults! {
         pub(crate) retry: RetryConfig,
         pub(crate) hedge: Switch<HedgeConfig, false>,
         pub(crate) limits: Limits,
+        /// The limits of each principal; those that are unset depend on `auth`.
+        pub(crate) principals: PrincipalLimitConfig,
         pub(crate) breaker: Breaker,
         pub(crate) discovery: Discovery,
         pub(crate) router: Router,

@@ -16,7 +16,7 @@ use crate::support::{Gateway, callward, http, sample, serve, text, until, within
 const ORDER: &str = "orders__get_order";
 
 /// Runs `callward keys` beside a gateway; returns standard output and standard error.
-async fn keys(gateway: &Gateway, args: &[&str]) -> (String, String) {
+pub(crate) async fn keys(gateway: &Gateway, args: &[&str]) -> (String, String) {
     let args = [&["keys"], args, &["--config", gateway.config()]].concat();
     let mut command = callward(&args);
     command.env("CALLWARD_STATE_DIR", gateway.state.path());

@@ -1,11 +1,17 @@
 //! What a config says of limits, loops, second attempts and times is heeded, shown and measured.
 //! The table of `callward limits` is in `tests/golden/running/limits.md`.
 
-use rmcp::ClientLifecycleMode;
+use reqwest::RequestBuilder;
+use rmcp::model::CallToolRequestParams;
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::{ClientLifecycleMode, ServiceExt};
 use serde_json::{Value, json};
 
+use crate::audit::records;
+use crate::auth::keys;
 use crate::support::{
-    CALLWARD, Gateway, call, callward, file, result, sample, text, until, within,
+    CALLWARD, Gateway, call, callward, file, http, result, sample, text, until, within,
 };
 
 /// A config with this before the server `shop`, and this in its section.
@@ -100,6 +106,107 @@ async fn a_rate_refuses_what_comes_too_often_and_says_when_to_come_again() {
     let gateway = Gateway::configured(&shop("[limits]\ntools = false", HINT)).await;
     for _ in 0..3 {
         result(&note(&gateway).await);
+    }
+}
+
+#[tokio::test]
+async fn a_principal_over_its_limit_gets_429_and_another_does_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.jsonl");
+    let gateway = Gateway::configured(&format!(
+        "[auth]\nkeys = true\n[principals]\ncalls_per_minute = 2\nlists_per_minute = 1\n\
+         [audit]\npath = {path:?}\nopen_world_path = {path:?}\nrecord = \"all\"\n{}",
+        sample("orders")
+    ))
+    .await;
+    let mut all = Vec::new();
+    for name in ["ada", "bob"] {
+        let key = keys(&gateway, &["create", name]).await.0.trim().to_owned();
+        until("the key", || async {
+            // no method of this revision, so that nothing is counted
+            let answer = gateway
+                .modern("ping", json!({}))
+                .bearer_auth(&key)
+                .send()
+                .await;
+            (answer.unwrap().status() == 404).then_some(())
+        })
+        .await;
+        all.push(key);
+    }
+    let asked = async |request: RequestBuilder, key: &str| {
+        let answer = within("an answer", request.bearer_auth(key).send())
+            .await
+            .unwrap();
+        let after = answer.headers().get("retry-after");
+        let after: u64 = after.map_or(0, |after| after.to_str().unwrap().parse().unwrap());
+        (
+            answer.status().as_u16(),
+            after,
+            answer.text().await.unwrap(),
+        )
+    };
+    let order = || gateway.mcp_request("orders__get_order", &json!({"order_id": 1}), &json!({}));
+    let list = || gateway.modern("tools/list", json!({}));
+    for request in [order(), order(), list()] {
+        assert_eq!(asked(request, &all[0]).await.0, 200);
+    }
+    for (request, limit, longest) in [
+        (order(), "calls_per_minute", 30),
+        (list(), "lists_per_minute", 60),
+    ] {
+        let (status, after, body) = asked(request, &all[0]).await;
+        assert_eq!(status, 429, "{body}");
+        assert!((1..=longest).contains(&after), "{after} s");
+        assert!(
+            body.contains(limit) && body.contains("rate_limited"),
+            "{body}"
+        );
+    }
+    // a client of another kind, whose `initialize` is its only list
+    let config = StreamableHttpClientTransportConfig::with_uri(gateway.url.as_str());
+    let config = config.auth_header(all[1].as_str());
+    let transport = StreamableHttpClientTransport::with_client(http(), config);
+    let client = within("connecting", ().serve(transport)).await.unwrap();
+    let arguments = json!({"order_id": 1}).as_object().cloned().unwrap();
+    let params = CallToolRequestParams::new("orders__get_order").with_arguments(arguments);
+    for _ in 0..2 {
+        let answer = within("the call", client.call_tool(params.clone())).await;
+        assert_ne!(answer.unwrap().is_error, Some(true));
+    }
+    let errors = [
+        within("the call", client.call_tool(params))
+            .await
+            .unwrap_err(),
+        within("the list", client.list_tools(None))
+            .await
+            .unwrap_err(),
+    ];
+    for error in errors {
+        // it reads the status, and the time to wait
+        let said = format!("{error:?}");
+        assert!(said.contains("status: 429, retry_after: Some("), "{said}");
+    }
+    gateway
+        .measures(&[
+            "callward_rate_limit_refusals_total{callward_reason=\"calls_per_minute\",callward_scope=\"principal\"} 2",
+            "callward_rate_limit_refusals_total{callward_reason=\"lists_per_minute\",callward_scope=\"principal\"} 2",
+            "callward_rate_limit_refusals_total{callward_reason=\"concurrent\",callward_scope=\"principal\"} 0",
+        ])
+        .await;
+    drop(client);
+    gateway.stopped().await;
+    let calls = records(&path, "call");
+    let refused = calls.iter().filter(|call| call["outcome"] == "refused");
+    let refused: Vec<_> = refused
+        .map(|call| (&call["decision"]["by"], &call["error"]))
+        .collect();
+    assert_eq!(refused.len(), 2);
+    for (by, error) in refused {
+        assert_eq!(
+            (by, &error["limit"]),
+            (&json!("principal_limit"), &json!("calls_per_minute"))
+        );
     }
 }
 

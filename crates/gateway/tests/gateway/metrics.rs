@@ -41,6 +41,7 @@ async fn started(folder: &TempDir) -> Gateway {
     };
     let config = format!(
         "[audit]\npath = {log:?}\n[telemetry]\notlp_endpoint = \"http://127.0.0.1:9\"\n\
+         [principals]\nlists_per_minute = 100000\n\
          {}{}instances = \"shared\"\n\
          {}max_concurrent = 1\ncalls_per_minute = 60000\nttl = \"5m\"\n\
          [servers.narrow.tools.add_note]\nrateLimitHint = 1\n",

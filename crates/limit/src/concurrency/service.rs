@@ -1,18 +1,16 @@
 //! The service.
 
-use std::fmt;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use callward_core::{BoxFuture, ToolCall, ToolError, ToolOutput, ToolService};
 use futures_util::future::Either;
-use pin_project_lite::pin_project;
 use tower_layer::Layer;
 use tower_service::Service;
 
 use super::permits::{Held, Permits};
 use super::{ConcurrencyHandle, ConcurrencyLimitLayer};
+use crate::permitted::Permitted;
 
 /// Limits how many calls are in flight at a server; the others wait in a queue.
 #[derive(Debug, Clone)]
@@ -41,7 +39,8 @@ impl<S> Layer<S> for ConcurrencyLimitLayer {
 impl<S: ToolService> Service<ToolCall> for ConcurrencyLimit<S> {
     type Response = ToolOutput;
     type Error = ToolError;
-    type Future = Either<Permitted<S::Future>, BoxFuture<'static, Result<ToolOutput, ToolError>>>;
+    type Future =
+        Either<Permitted<S::Future, Held>, BoxFuture<'static, Result<ToolOutput, ToolError>>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
         self.inner.poll_ready(cx)
@@ -50,9 +49,7 @@ impl<S: ToolService> Service<ToolCall> for ConcurrencyLimit<S> {
     fn call(&mut self, call: ToolCall) -> Self::Future {
         let tool = match self.permits.try_acquire(call.tool().name()) {
             Ok(held) => {
-                let inner = self.inner.call(call);
-                let held = Some(held);
-                return Either::Left(Permitted { inner, held });
+                return Either::Left(Permitted::new(self.inner.call(call), Some(held)));
             }
             Err(tool) => tool,
         };
@@ -64,32 +61,5 @@ impl<S: ToolService> Service<ToolCall> for ConcurrencyLimit<S> {
             let _held = permits.acquire(&call, tool).await?;
             inner.call(call).await
         }))
-    }
-}
-
-pin_project! {
-    /// A call that holds its permits until its result is there.
-    pub struct Permitted<F> {
-        #[pin]
-        inner: F,
-        held: Option<Held>,
-    }
-}
-
-impl<F: Future> Future for Permitted<F> {
-    type Output = F::Output;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let this = self.project();
-        let result = ready!(this.inner.poll(cx));
-        // releases the permits now, not when the future is dropped
-        *this.held = None;
-        Poll::Ready(result)
-    }
-}
-
-impl<F> fmt::Debug for Permitted<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Permitted").finish_non_exhaustive()
     }
 }

@@ -1,5 +1,7 @@
 //! Outgoing messages: each in up to three pieces, so that large results are not copied.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use callward_core::{Delivery, ErrorKind, OutputStatus, ToolError, ToolOutput};
 use http::StatusCode;
@@ -19,6 +21,8 @@ pub(super) struct Answer {
     tail: &'static [u8],
     status: StatusCode,
     scopes: &'static [&'static str],
+    /// When the client may try again, of one that was refused by a limit of ours.
+    pub(super) retry_after: Option<Duration>,
 }
 
 impl Answer {
@@ -101,6 +105,7 @@ impl Answer {
             tail: b"}",
             status: StatusCode::OK,
             scopes: &[],
+            retry_after: None,
         }
     }
 }
@@ -113,6 +118,7 @@ impl From<Vec<u8>> for Answer {
             tail: b"",
             status: StatusCode::OK,
             scopes: &[],
+            retry_after: None,
         }
     }
 }
@@ -138,11 +144,16 @@ pub(super) fn of_call(
         }
         Err(error) => {
             let scopes = error.scopes;
+            let limited = error.limit.and(error.retry_after);
             let error = error::of_call(&error, era);
             let mut answer = Answer::error(Some(id), &error);
             if !scopes.is_empty() {
                 answer.status = StatusCode::FORBIDDEN;
                 answer.scopes = scopes;
+            }
+            if limited.is_some() {
+                answer.status = StatusCode::TOO_MANY_REQUESTS;
+                answer.retry_after = limited;
             }
             if era == Era::Modern && error.code == code::MISSING_CLIENT_CAPABILITY {
                 answer.status = StatusCode::BAD_REQUEST;

@@ -22,6 +22,17 @@ pub trait Backend: Send + Sync + 'static {
     /// that. The answer is written once for each listing.
     fn tools(&self, caller: &Arc<Caller>) -> Arc<ToolListing>;
 
+    /// Decides whether a caller may ask what the server is or offers: `initialize`,
+    /// `server/discover`, and every list. Asked before such a request is answered. Default: always.
+    ///
+    /// # Errors
+    ///
+    /// The refusal, where the caller asks too often.
+    fn admit_list(&self, caller: &Arc<Caller>) -> Result<(), ToolError> {
+        let _ = caller;
+        Ok(())
+    }
+
     /// Returns the `_meta` object that the list has for this caller's request with this raw
     /// `_meta`. Default: none.
     fn list_meta(&self, caller: &Arc<Caller>, asked: &Bytes) -> Option<Map<String, Value>> {

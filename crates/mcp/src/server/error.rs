@@ -17,11 +17,12 @@ use crate::wire::{Era, KNOWN_VERSIONS, RequestId, RpcError, code, object};
 ///
 /// The `data` of such an error always has five members: `kind` and `delivery` (the words of
 /// [`ErrorKind`](callward_core::ErrorKind) and [`Delivery`](callward_core::Delivery)), `server` (or
-/// null), `retryAfterMs` (or null) and `attempts` (0 if attempts were not counted). Three more
+/// null), `retryAfterMs` (or null) and `attempts` (0 if attempts were not counted). Four more
 /// are there where there is something to tell: `scopes`, all that the call needs where the caller's
-/// credential lacks one; `history`, all attempts of a call that was repeated
-/// ([`FailedAttempt`](callward_core::FailedAttempt)), and `outcome`, what is known of a call whose
-/// outcome is unknown, with the tool to check it with as clients see it
+/// credential lacks one; `principalLimit`, the limit that is reached, with `name`, `max` and
+/// `resetMs`, the time until it is as if unused, or null; `history`, all attempts of a call that
+/// was repeated ([`FailedAttempt`](callward_core::FailedAttempt)), and `outcome`, what is known of
+/// a call whose outcome is unknown, with the tool to check it with as clients see it
 /// ([`OutcomeUnknown`](callward_core::OutcomeUnknown)). A malformed call has the same `data` under
 /// −32602, and an unknown tool has none.
 ///
@@ -46,7 +47,7 @@ pub const RUNTIME_ERROR: i64 = ToolError::RUNTIME_CODE;
 const OUTCOME: &str = "outcome";
 
 /// The names of the members of our `data`, and the one in `outcome` that names a tool.
-const OURS: [&str; 9] = [
+const OURS: [&str; 10] = [
     "kind",
     "delivery",
     "server",
@@ -54,6 +55,7 @@ const OURS: [&str; 9] = [
     "attempts",
     "history",
     "scopes",
+    "principalLimit",
     OUTCOME,
     "verifyWith",
 ];
@@ -121,6 +123,14 @@ impl Fault {
         let data = json!({"requested": requested, "supported": KNOWN_VERSIONS});
         let error = RpcError::new(code::UNSUPPORTED_VERSION, "unsupported protocol version");
         Self::new(StatusCode::BAD_REQUEST, error.with_data(data.to_string()))
+    }
+
+    /// A limit of the principal is reached.
+    pub(super) fn limited(error: &ToolError) -> Self {
+        Self {
+            retry_after: error.retry_after,
+            ..Self::new(StatusCode::TOO_MANY_REQUESTS, runtime(error))
+        }
     }
 
     /// Too much is open or in work; the client may try again after this time, if it is known.
@@ -217,12 +227,12 @@ fn with_raw(ours: RpcError, name: &str, value: &[u8]) -> RpcError {
 }
 
 fn runtime(error: &ToolError, code: i64) -> RpcError {
-    let retry_after = error.retry_after.map(|wait| wait.as_millis());
+    let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let mut data = json!({
         "kind": error.kind.as_str(),
         "delivery": error.delivery.as_str(),
         "server": error.server.as_ref().map(ServerId::as_str),
-        "retryAfterMs": retry_after.map(|wait| u64::try_from(wait).unwrap_or(u64::MAX)),
+        "retryAfterMs": error.retry_after.map(millis),
         "attempts": error.attempts,
     });
     if !error.history.is_empty() {
@@ -230,6 +240,10 @@ fn runtime(error: &ToolError, code: i64) -> RpcError {
     }
     if !error.scopes.is_empty() {
         data["scopes"] = json!(error.scopes);
+    }
+    if let Some(limit) = error.limit {
+        let reset = limit.reset.map(millis);
+        data["principalLimit"] = json!({"name": limit.name, "max": limit.max, "resetMs": reset});
     }
     if let Some(outcome) = &error.outcome {
         data[OUTCOME] = json!(outcome);

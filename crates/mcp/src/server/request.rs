@@ -39,6 +39,12 @@ pub(super) mod method {
         ("resources/templates/list", "resourceTemplates"),
     ];
 
+    /// Returns `true` if a method asks what the server is or offers.
+    pub(in crate::server) fn is_list(method: &str) -> bool {
+        let is_empty = |(list, _): &(&str, _)| *list == method;
+        [DISCOVER, INITIALIZE, LIST_TOOLS].contains(&method) || EMPTY_LISTS.iter().any(is_empty)
+    }
+
     /// Returns the name of a method that is served: what clients make up is in no metric.
     pub(in crate::server) fn known(method: &str) -> Option<&'static str> {
         [DISCOVER, INITIALIZE, LISTEN, LIST_TOOLS, PING]

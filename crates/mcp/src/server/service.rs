@@ -92,6 +92,10 @@ impl Dispatcher {
     }
 
     fn step(&self, request: &Request, arrival: Arrival) -> Result<Step, Fault> {
+        if method::is_list(&request.method) {
+            let admitted = self.backend.admit_list(&arrival.caller);
+            admitted.map_err(|error| Fault::limited(&error))?;
+        }
         let result = match (arrival.era, request.method.as_str()) {
             (Era::Legacy, method::INITIALIZE) => match request.agreed_version() {
                 Some(agreed) => intro::initialize(&self.backend.info(&arrival.caller), agreed),

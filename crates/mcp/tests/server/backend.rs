@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use callward_core::{
-    BoxFuture, BoxStream, Caller, Delivery, ErrorKind, ServerId, ToolError, ToolOutput,
+    BoxFuture, BoxStream, Caller, Delivery, ErrorKind, LimitReached, ServerId, ToolError,
+    ToolOutput,
 };
 use callward_mcp::server::{Asked, Backend, CallRequest, Introduction, ToolListing};
 use futures_util::StreamExt;
@@ -165,12 +166,25 @@ async fn answer(
             error.scopes = &["tools:write", "tools:destroy"];
             return Err(error);
         }
+        "exceeds" => return Err(exceeded()),
         name => {
             let (kind, text) = (ErrorKind::UnknownTool, format!("no tool {name:?}"));
             return Err(ToolError::new(kind, Delivery::NotSent, text));
         }
     };
     Ok(ToolOutput::text(text))
+}
+
+/// What a principal gets that has reached its limit.
+fn exceeded() -> ToolError {
+    let error = ToolError::new(ErrorKind::RateLimited, Delivery::NotSent, "too often");
+    let mut error = error.with_retry_after(Duration::from_millis(1_001));
+    error.limit = Some(LimitReached {
+        name: "calls_per_minute",
+        max: 9,
+        reset: Some(Duration::from_secs(60)),
+    });
+    error
 }
 
 impl Backend for Bench {
@@ -182,6 +196,13 @@ impl Backend for Bench {
 
     fn tools(&self, _: &Arc<Caller>) -> Arc<ToolListing> {
         Arc::clone(&self.listing.lock())
+    }
+
+    fn admit_list(&self, caller: &Arc<Caller>) -> Result<(), ToolError> {
+        match caller.principal.as_str() {
+            "eve" => Err(exceeded()),
+            _ => Ok(()),
+        }
     }
 
     fn starting(&self, _: Asked<'_>) -> Option<BoxFuture<'static, ()>> {

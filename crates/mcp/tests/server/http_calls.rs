@@ -217,6 +217,47 @@ async fn the_caller_is_the_one_identified_and_so_is_its_session() {
 }
 
 #[tokio::test]
+async fn a_principal_over_its_limit_gets_429_and_the_time_to_wait() {
+    let bench = Bench::new();
+    let by_header = Arc::new(ByHeader);
+    let router = router(Arc::clone(&bench), by_header, HttpOptions::default());
+    let server = Server::serving(bench, router).await;
+    let name = r#""name":"exceeds""#;
+    let asks = META.replacen('{', r#"{"progressToken":"up","#, 1);
+    for limited in [
+        server.post(call("1", "exceeds", "")),
+        server.modern("tools/call", name),
+        server.modern_as("tools/call", name, &asks),
+        server.post(INITIALIZE).header("x-user", "eve"),
+        server
+            .post(request("tools/list", ""))
+            .header("x-user", "eve"),
+        server
+            .post(request("prompts/list", ""))
+            .header("x-user", "eve"),
+        server.modern("tools/list", "").header("x-user", "eve"),
+        server.modern("server/discover", "").header("x-user", "eve"),
+    ] {
+        let limited = limited.send().await.unwrap();
+        assert_eq!(limited.status(), 429);
+        assert_eq!(limited.headers()["retry-after"], "2");
+        let error = json(limited).await["error"].take();
+        assert_eq!(error["code"], -32010);
+        assert_eq!(error["data"]["retryAfterMs"], 1001);
+        let limit = json!({"name": "calls_per_minute", "max": 9, "resetMs": 60_000});
+        assert_eq!(error["data"]["principalLimit"], limit);
+    }
+    // a server's own limit is no matter of HTTP here, and a ping is no list
+    for other in [
+        server.post(call("1", "limited", "")),
+        server.modern("tools/call", r#""name":"limited""#),
+        server.post(request("ping", "")).header("x-user", "eve"),
+    ] {
+        assert_eq!(status(other).await, 200);
+    }
+}
+
+#[tokio::test]
 async fn mirrored_headers_must_agree_with_the_body() {
     let server = Server::start().await;
     for (arguments, region, status) in [

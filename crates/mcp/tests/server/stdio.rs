@@ -100,6 +100,7 @@ async fn both_eras_are_served_on_one_pipe() {
         (call("7", "asks", ""), code, json!(-33010)),
         (call("8", "pretty", ""), "/result", json!({"content": []})),
         (call("9", "panics", ""), kind, json!("internal")),
+        (call("10", "exceeds", ""), kind, json!("rate_limited")),
         (initialize, version, json!("2025-06-18")),
         (request("prompts/list", ""), "/result", empty),
     ] {

@@ -153,8 +153,8 @@ metrics! {
         "Calls in the queue of a rate limit";
     RATE_LIMIT_DELAYS = Counter "callward.rate_limit.delays" "{call}" [label::SCOPE, names::TOOL, names::SERVER_SET, names::SERVER]
         "Calls that waited and were admitted";
-    RATE_LIMIT_REFUSALS = Counter "callward.rate_limit.refusals" "{call}" [label::SCOPE, names::TOOL, names::SERVER_SET, names::SERVER]
-        "Calls refused because they would have waited too long";
+    RATE_LIMIT_REFUSALS = Counter "callward.rate_limit.refusals" "{call}" [label::SCOPE, names::TOOL, names::SERVER_SET, names::SERVER, label::REASON]
+        "Calls refused because they would have waited too long, or by a limit of `[principals]`, which is the reason";
     RETRY_BACKOFF_DURATION = Histogram "callward.retry.backoff.duration" "s" []
         "How long calls with retries paused, all pauses of a call together";
     RETRY_BUDGET_REFUSALS = Counter "callward.retry.budget.refusals" "{attempt}" [names::SERVER_SET]

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::ConnectInfo;
@@ -197,14 +198,18 @@ pub(super) fn refuse(fault: &Fault) -> Response {
     if fault.status == StatusCode::METHOD_NOT_ALLOWED {
         headers.insert(ALLOW, HeaderValue::from_static("POST"));
     }
-    if let Some(time) = fault.retry_after {
-        // whole seconds, and not too early
+    set_retry_after(&mut response, fault.retry_after);
+    response
+}
+
+/// Says when the client may try again, in whole seconds and not too early.
+pub(super) fn set_retry_after(response: &mut Response, after: Option<Duration>) {
+    if let Some(time) = after {
         let seconds = time
             .as_secs()
             .saturating_add(u64::from(time.subsec_nanos() > 0));
-        headers.insert(RETRY_AFTER, seconds.into());
+        response.headers_mut().insert(RETRY_AFTER, seconds.into());
     }
-    response
 }
 
 /// Answers a request whose sender is not known, or not allowed.

@@ -16,7 +16,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::time::sleep;
 
 use super::accept::{self, Accepts};
-use super::endpoint::{Endpoint, not_acceptable, reply, status};
+use super::endpoint::{Endpoint, not_acceptable, reply, set_retry_after, status};
 use super::mirrored;
 use super::session::Session;
 use super::stream::{REPORTS, call_messages, respond};
@@ -157,13 +157,16 @@ async fn answer(
     }
 }
 
-/// Responds with the answer of a call, and says how to get scopes that its caller lacks.
+/// Responds with the answer of a call, and says how to get scopes that its caller lacks, or when a
+/// limit that it reached allows it.
 fn called(endpoint: &Endpoint, parts: &Parts, answer: Answer) -> Response {
     let scopes = answer.needed_scopes();
     let challenge = (!scopes.is_empty())
         .then(|| endpoint.identify.step_up(parts, &scopes.join(" ")))
         .flatten();
+    let retry_after = answer.retry_after;
     let mut response = reply(answer.status(), answer);
+    set_retry_after(&mut response, retry_after);
     if let Some(challenge) = challenge {
         response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
     }
