@@ -4,10 +4,9 @@ use http::HeaderValue;
 use serde::Serialize;
 use url::Url;
 
-const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
+use crate::rules::SCOPES;
 
-/// All scopes there are, the least first: one for each effect of a tool.
-const SCOPES: [&str; 3] = ["tools:read", "tools:write", "tools:destroy"];
+const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
 /// The document about an endpoint, for its [well-known path](well_known_path).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -67,7 +66,7 @@ pub enum Challenge<'a> {
     Missing,
     /// Status 401: the credential is not valid.
     Invalid,
-    /// Status 403: the token lacks some of the scopes of this operation, which are all listed.
+    /// Status 403: the token lacks some of the scopes of this operation. All to ask for are listed.
     InsufficientScope(&'a [&'a str]),
 }
 

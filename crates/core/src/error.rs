@@ -97,8 +97,9 @@ pub struct ErrorDetails {
     /// unknown](ErrorKind::OutcomeUnknown), and of one that was repeated, which is safe, and failed
     /// all the same.
     pub outcome: Option<Arc<OutcomeUnknown>>,
-    /// The scopes that the call needs, of one that was refused for lack of them.
-    pub scopes: &'static [&'static str],
+    /// The scopes to ask for, of a call that was refused for lack of one: those that it needs, and
+    /// those that the credential has and is to keep.
+    pub scopes: Vec<&'static str>,
     /// The rule that refused the call. Clients do not see it.
     pub authorization: Option<Arc<Authorization>>,
     /// Everything that was decided about the call, for a client that asked.
@@ -146,7 +147,7 @@ impl ToolError {
             attempts: 0,
             history: Arc::default(),
             outcome: None,
-            scopes: &[],
+            scopes: Vec::new(),
             authorization: None,
             trail: None,
             source: None,

@@ -101,7 +101,7 @@ async fn tokens_of_an_issuer_are_accepted_within_their_scopes() {
             delete,
             Some(&reader),
             StatusCode::FORBIDDEN,
-            "scope=\"tools:destroy\"",
+            "scope=\"tools:read tools:destroy\"",
         ),
         (delete, Some(&all), StatusCode::OK, ""),
     ] {

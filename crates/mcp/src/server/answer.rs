@@ -18,7 +18,7 @@ pub(super) struct Answer {
     body: Bytes,
     tail: &'static [u8],
     status: StatusCode,
-    scopes: &'static [&'static str],
+    scopes: Vec<&'static str>,
 }
 
 impl Answer {
@@ -27,9 +27,9 @@ impl Answer {
         self.status
     }
 
-    /// Returns the scopes that a call needs, of one that was refused for lack of them.
-    pub(super) fn needed_scopes(&self) -> &'static [&'static str] {
-        self.scopes
+    /// Returns the scopes to ask for, of a call that was refused for lack of one.
+    pub(super) fn needed_scopes(&self) -> &[&'static str] {
+        &self.scopes
     }
 
     /// Answers a request with a raw result.
@@ -100,7 +100,7 @@ impl Answer {
             body: body.clone(),
             tail: b"}",
             status: StatusCode::OK,
-            scopes: &[],
+            scopes: Vec::new(),
         }
     }
 }
@@ -112,7 +112,7 @@ impl From<Vec<u8>> for Answer {
             body: Bytes::new(),
             tail: b"",
             status: StatusCode::OK,
-            scopes: &[],
+            scopes: Vec::new(),
         }
     }
 }
@@ -137,7 +137,7 @@ pub(super) fn of_call(
             Answer::error(Some(id), &error::of_call(&error))
         }
         Err(error) => {
-            let scopes = error.scopes;
+            let scopes = error.scopes.clone();
             let error = error::of_call(&error);
             let mut answer = Answer::error(Some(id), &error);
             if !scopes.is_empty() {

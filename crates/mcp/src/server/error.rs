@@ -36,7 +36,7 @@ use crate::wire::{Era, KNOWN_VERSIONS, RequestId, RpcError, code, object};
 /// The `data` of −32010 always has five members: `kind` and `delivery` (the words of
 /// [`ErrorKind`](callward_core::ErrorKind) and [`Delivery`](callward_core::Delivery)), `server` (or
 /// null), `retryAfterMs` (or null) and `attempts` (0 if attempts were not counted). Three more
-/// are there where there is something to tell: `scopes`, all that the call needs where the caller's
+/// are there where there is something to tell: `scopes`, all to ask for where the caller's
 /// credential lacks one; `history`, all attempts of a call that was repeated
 /// ([`FailedAttempt`](callward_core::FailedAttempt)), and `outcome`, what is known of a call whose
 /// outcome is unknown, with the tool to check it with as clients see it
