@@ -15,13 +15,13 @@ use tokio_rustls::TlsConnector;
 use crate::support::{Gateway, answer_of, http_over, result, sample, trusting, within};
 
 /// A certificate that its own key signs, and the key, in files.
-struct Own {
+pub(crate) struct Own {
     folder: TempDir,
     cert: CertificateDer<'static>,
 }
 
 impl Own {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let names = ["127.0.0.1".to_owned()];
         let made = rcgen::generate_simple_self_signed(names).unwrap();
         let folder = tempfile::tempdir().unwrap();
@@ -33,7 +33,7 @@ impl Own {
     }
 
     /// The config of a gateway that has it, and these keys of `[http]`.
-    fn config(&self, http: &str) -> String {
+    pub(crate) fn config(&self, http: &str) -> String {
         let path = |name| self.folder.path().join(name);
         let (cert, key) = (path("cert.pem"), path("key.pem"));
         format!(
@@ -43,7 +43,7 @@ impl Own {
     }
 
     /// A client that trusts it, speaks this protocol, and shows a certificate if it has one.
-    fn client(&self, protocol: &str, own: Option<&Self>) -> ClientConfig {
+    pub(crate) fn client(&self, protocol: &str, own: Option<&Self>) -> ClientConfig {
         let mut roots = RootCertStore::empty();
         roots.add(self.cert.clone()).unwrap();
         let mut config = match own {
