@@ -16,8 +16,9 @@ pub struct ResourceMetadata {
     pub resource: String,
     /// The issuers whose tokens are accepted.
     pub authorization_servers: Vec<String>,
-    /// `tools:read`, `tools:write` and `tools:destroy`.
-    pub scopes_supported: [&'static str; 3],
+    /// `tools:read`, which is what a client needs to begin: some ask for all that is listed here,
+    /// and a call that needs more says so.
+    pub scopes_supported: [&'static str; 1],
     /// `header`: a token in the query of an address is refused.
     pub bearer_methods_supported: [&'static str; 1],
     /// A name for people.
@@ -34,7 +35,7 @@ impl ResourceMetadata {
         Self {
             resource: resource.into(),
             authorization_servers,
-            scopes_supported: SCOPES,
+            scopes_supported: [SCOPES[0]],
             bearer_methods_supported: ["header"],
             resource_name: name.into(),
         }
@@ -116,7 +117,7 @@ mod tests {
         let want = serde_json::json!({
             "resource": "https://gw.example/mcp",
             "authorization_servers": ["https://a"],
-            "scopes_supported": ["tools:read", "tools:write", "tools:destroy"],
+            "scopes_supported": ["tools:read"],
             "bearer_methods_supported": ["header"],
             "resource_name": "Callward",
         });
