@@ -31,6 +31,8 @@ case "${GATEWAY:-}" in
     *) GATEWAY=$(realpath "$GATEWAY") ;;
 esac
 export GATEWAY
+# an example, which `.ci/run` builds before
+export OAUTH_CLIENT=${CARGO_TARGET_DIR:-$PWD/target}/debug/examples/oauth_client
 
 export PYTHONDONTWRITEBYTECODE=1
 exec "$INTEROP_HOME/venv/bin/python" "$here/run.py" "$@" </dev/null

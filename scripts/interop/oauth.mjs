@@ -2,9 +2,9 @@
 // up when a call needs more.
 //
 // Usage: oauth.mjs 1|2 URL
-// The number is the SDK's: 1 speaks revisions up to 2025-11-25, 2 speaks 2026-07-28. Prints a line a
-// check. INTEROP_DIR is the sandbox of the server `files`; INTEROP_TOKENS is where tokens go, a line
-// each.
+// The number is the SDK's: 1 speaks revisions up to 2025-11-25, 2 speaks 2026-07-28. Prints a line
+// a check. INTEROP_DIR is the sandbox of the server `files`; INTEROP_TOKENS is where tokens go, a
+// line each.
 
 import { appendFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -24,8 +24,9 @@ let failed = 0;
 
 function check(name, right, seen = "") {
   if (!right) failed += 1;
-  const shown = (typeof seen === "string" ? seen : JSON.stringify(seen) ?? "").replaceAll("\n", " ");
-  console.log(right ? `ok ${name}` : `FAIL ${name}: ${shown.slice(0, 300)}`);
+  const shown = typeof seen === "string" ? seen : JSON.stringify(seen) ?? "";
+  const line = shown.replaceAll("\n", " ").slice(0, 300);
+  console.log(right ? `ok ${name}` : `FAIL ${name}: ${line}`);
 }
 
 /** The challenges of the gateway, and what was asked of whom. */
@@ -138,10 +139,16 @@ try {
     first.resource === target && first.code_challenge_method === "S256", first);
   const redeemed = new URLSearchParams(asked.findLast((one) => one.url.endsWith("/token")).body);
   check("the code is redeemed for the gateway", redeemed.get("resource") === target);
+  const header = Buffer.from(provider.kept.access_token.split(".")[0], "base64url");
+  const { alg } = JSON.parse(header.toString());
+  const { client_name: name } = provider.clientMetadata;
+  check("the token is signed as its client wants", name.includes(alg), alg);
   const { tools } = await client.listTools();
   check("all tools are listed", ["read_text_file", "create_directory", "move_file"].every(
     (name) => tools.some((tool) => tool.name === `files__${name}`)), tools.map(({ name }) => name));
   check("a read runs", await read() === "first\n");
+  const isModern = asked.findLast((one) => one.url === target).body.includes("2026-07-28");
+  check("it speaks the revision of its SDK", isModern === (sdk === "2"));
 
   const error = 'error="insufficient_scope"';
   const made = `${DIR}/of-sdk-${sdk}`;

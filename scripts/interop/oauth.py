@@ -9,6 +9,8 @@ import subprocess
 import stage
 
 CONFORMANCE = str(stage.MODULES / "@modelcontextprotocol/conformance/dist/index.js")
+# rmcp's OAuth client, an example of the gateway.
+RMCP = os.environ["OAUTH_CLIENT"]
 # The scenarios for servers that need no tools of a fixture. None is about authorization: those of
 # the suite test clients and authorization servers.
 SCENARIOS = [("2025-11-25", "server-initialize"), ("2025-11-25", "server-session-lifecycle"),
@@ -60,6 +62,11 @@ def run(report, work):
         env = {"INTEROP_DIR": str(sandbox.path), "INTEROP_TOKENS": str(tokens)}
         clients = {f"oauth sdk {sdk}": [stage.NODE, str(stage.HERE / "oauth.mjs"), sdk, resource]
                    for sdk in ("1", "2")}
+        if os.access(RMCP, os.X_OK):
+            clients["oauth rmcp"] = [RMCP, resource]
+        else:
+            report.skipped("oauth rmcp", f"{RMCP} is not built; for this: "
+                           "cargo build -p callward-gateway --example oauth_client")
         with concurrent.futures.ThreadPoolExecutor() as pool:
             list(pool.map(lambda client: report.client(*client, env, timeout=60),
                           clients.items()))
