@@ -4,7 +4,8 @@
 #   scripts/interop.sh                   through target/release/callward, built if need be
 #   GATEWAY=path scripts/interop.sh      through another binary
 #   GATEWAY=none scripts/interop.sh      clients and servers directly: checks the checks
-#   scripts/interop.sh list effects      only some of: list use serve inspector effects kill remote
+#   scripts/interop.sh list effects      only some of:
+#                                        list use serve inspector effects kill remote oauth
 #
 # Everything it needs, in pinned versions, is installed below .interop/ once and then reused.
 # Needs npm, Python 3.10 or later with venv, git and pgrep. Ends with `N passed, N failed`.
@@ -30,6 +31,8 @@ case "${GATEWAY:-}" in
     *) GATEWAY=$(realpath "$GATEWAY") ;;
 esac
 export GATEWAY
+# an example, which `.ci/run` builds before
+export OAUTH_CLIENT=${CARGO_TARGET_DIR:-$PWD/target}/debug/examples/oauth_client
 
 export PYTHONDONTWRITEBYTECODE=1
 exec "$INTEROP_HOME/venv/bin/python" "$here/run.py" "$@" </dev/null

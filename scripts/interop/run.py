@@ -15,6 +15,7 @@ import traceback
 
 import effects
 import faults
+import oauth
 import raw
 import remote
 import stage
@@ -173,7 +174,8 @@ def guarded(report, name, step, *arguments):
 
 
 def main():
-    parts = set(sys.argv[1:]) or {"list", "use", "serve", "inspector", "effects", "kill", "remote"}
+    parts = set(sys.argv[1:]) or {"list", "use", "serve", "inspector", "effects", "kill", "remote",
+                                "oauth"}
     report, lists = stage.Report(), {}
     work = tempfile.mkdtemp(prefix="callward-interop-")
     print(f"gateway: {stage.GATEWAY or 'none, servers directly'}; logs: {work}", flush=True)
@@ -185,7 +187,7 @@ def main():
     if "serve" in parts:
         guarded(report, "serve", together, work, lists)
     for name, step in (("inspector", inspector), ("effects", effects.run), ("kill", faults.run),
-                       ("remote", remote.run)):
+                       ("remote", remote.run), ("oauth", oauth.run)):
         if name in parts:
             guarded(report, name, step, work)
     if not report.failed:

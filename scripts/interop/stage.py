@@ -142,11 +142,11 @@ class Served:
         return cls.configured(pathlib.Path(work) / "callward.toml", config(sandboxes))
 
     @classmethod
-    def configured(cls, path, config):
-        port = free_port()
+    def configured(cls, path, config, port=None, env=None):
+        port = port or free_port()
         path.write_text(config)
         return cls([GATEWAY, "serve", "--config", str(path), "--http", f"127.0.0.1:{port}"],
-                   port, path.with_suffix(".log"))
+                   port, path.with_suffix(".log"), env=env)
 
     @classmethod
     def everything(cls, work):

@@ -4,10 +4,9 @@ use http::HeaderValue;
 use serde::Serialize;
 use url::Url;
 
-const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
+use crate::rules::SCOPES;
 
-/// All scopes there are, the least first: one for each effect of a tool.
-const SCOPES: [&str; 3] = ["tools:read", "tools:write", "tools:destroy"];
+const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
 /// The document about an endpoint, for its [well-known path](well_known_path).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -17,8 +16,9 @@ pub struct ResourceMetadata {
     pub resource: String,
     /// The issuers whose tokens are accepted.
     pub authorization_servers: Vec<String>,
-    /// `tools:read`, `tools:write` and `tools:destroy`.
-    pub scopes_supported: [&'static str; 3],
+    /// `tools:read`, which is what a client needs to begin: some ask for all that is listed here,
+    /// and a call that needs more says so.
+    pub scopes_supported: [&'static str; 1],
     /// `header`: a token in the query of an address is refused.
     pub bearer_methods_supported: [&'static str; 1],
     /// A name for people.
@@ -35,7 +35,7 @@ impl ResourceMetadata {
         Self {
             resource: resource.into(),
             authorization_servers,
-            scopes_supported: SCOPES,
+            scopes_supported: [SCOPES[0]],
             bearer_methods_supported: ["header"],
             resource_name: name.into(),
         }
@@ -67,7 +67,7 @@ pub enum Challenge<'a> {
     Missing,
     /// Status 401: the credential is not valid.
     Invalid,
-    /// Status 403: the token lacks some of the scopes of this operation, which are all listed.
+    /// Status 403: the token lacks some of the scopes of this operation. All to ask for are listed.
     InsufficientScope(&'a [&'a str]),
 }
 
@@ -117,7 +117,7 @@ mod tests {
         let want = serde_json::json!({
             "resource": "https://gw.example/mcp",
             "authorization_servers": ["https://a"],
-            "scopes_supported": ["tools:read", "tools:write", "tools:destroy"],
+            "scopes_supported": ["tools:read"],
             "bearer_methods_supported": ["header"],
             "resource_name": "Callward",
         });

@@ -12,7 +12,7 @@ use futures_util::future::Either;
 use tower_service::Service;
 
 use crate::layer::Shared;
-use crate::rules::{Policy, Verdict};
+use crate::rules::{Policy, SCOPES, Verdict};
 
 /// Passes on the calls that the policy allows, and refuses all others before they are sent.
 #[derive(Debug, Clone)]
@@ -119,7 +119,11 @@ fn check(policy: &Policy, call: &ToolCall) -> Result<(), ToolError> {
             let named = scopes.join(" ");
             let text = format!("the call needs a credential with the scope `{named}`");
             let mut error = refused(ErrorKind::InsufficientScope, text);
-            error.scopes = scopes;
+            // before 2026-07-28 a client asks for these alone, and would lose what it has
+            let held = call.caller().credential.scopes.as_ref();
+            let has = |scope: &str| held.is_some_and(|held| held.contains(scope));
+            let to_ask = |scope: &&str| scopes.contains(scope) || has(scope);
+            error.scopes = SCOPES.into_iter().filter(to_ask).collect();
             error
         }
     };

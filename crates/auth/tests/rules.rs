@@ -221,6 +221,10 @@ async fn the_layer_refuses_before_anything_is_sent() {
         );
         assert_eq!(&*error.authorization.as_ref().unwrap().rule, rule);
         assert_eq!(server.started(), 0);
+        if then == "ask" {
+            // what the credential has is asked for again, or a client would lose it
+            assert_eq!(error.scopes, ["tools:read", "tools:destroy"]);
+        }
         if then == "deny" {
             // byte for byte that of an unknown name
             let unknown = unknown_tool("test__wipe");

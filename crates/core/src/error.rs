@@ -99,8 +99,9 @@ pub struct ErrorDetails {
     /// unknown](ErrorKind::OutcomeUnknown), and of one that was repeated, which is safe, and failed
     /// all the same.
     pub outcome: Option<Arc<OutcomeUnknown>>,
-    /// The scopes that the call needs, of one that was refused for lack of them.
-    pub scopes: &'static [&'static str],
+    /// The scopes to ask for, of a call that was refused for lack of one: those that it needs, and
+    /// those that the credential has and is to keep.
+    pub scopes: Vec<&'static str>,
     /// The limit of its principal that refused the call.
     pub limit: Option<LimitReached>,
     /// The rule that refused the call. Clients do not see it.
@@ -150,7 +151,7 @@ impl ToolError {
             attempts: 0,
             history: Arc::default(),
             outcome: None,
-            scopes: &[],
+            scopes: Vec::new(),
             limit: None,
             authorization: None,
             trail: None,

@@ -252,6 +252,9 @@ fn stricter(one: Decided, other: Decided) -> Decided {
     if other.0 > one.0 { other } else { one }
 }
 
+/// All scopes there are, the least first: one for each effect of a tool.
+pub(crate) const SCOPES: [&str; 3] = ["tools:read", "tools:write", "tools:destroy"];
+
 /// Returns all scopes that a call of this effect needs.
 const fn needed_scopes(effect: Effect) -> &'static [&'static str] {
     match effect {

@@ -50,7 +50,7 @@ async fn until_status(gateway: &Gateway, key: &str, status: StatusCode) {
 }
 
 /// Fails if a file below a folder has the text.
-fn has_no(folder: &Path, secret: &str) {
+pub(crate) fn has_no(folder: &Path, secret: &str) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {

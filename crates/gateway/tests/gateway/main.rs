@@ -10,6 +10,7 @@ mod cache;
 mod cli;
 mod clients;
 mod connections;
+mod credentials;
 mod drain;
 mod events;
 mod failing;

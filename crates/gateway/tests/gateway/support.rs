@@ -230,7 +230,14 @@ impl Gateway {
 
     /// Serves a config whose listener this client trusts.
     pub(crate) async fn trusted(config: &str, http: reqwest::Client) -> Self {
-        let (command, file) = serve(config);
+        Self::served(serve(config), http).await
+    }
+
+    /// Runs what serves a config, and talks to its listener with this client.
+    pub(crate) async fn served(
+        (command, file): (Command, NamedTempFile),
+        http: reqwest::Client,
+    ) -> Self {
         let gateway = Self::starting(command, Some(file), None).await;
         let gateway = Self { http, ..gateway };
         gateway.has_started().await;

@@ -22,13 +22,13 @@ use crate::support::{
 };
 
 /// A certificate, which its own key signs unless an authority does, and the key, in files.
-struct Own {
+pub(crate) struct Own {
     folder: TempDir,
     cert: CertificateDer<'static>,
 }
 
 impl Own {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let names = ["127.0.0.1".to_owned()];
         let made = rcgen::generate_simple_self_signed(names).unwrap();
         Self::written(&made.cert, &made.signing_key)
@@ -53,7 +53,7 @@ impl Own {
     }
 
     /// The config of a gateway that has it, and these keys of `[http]`.
-    fn config(&self, http: &str) -> String {
+    pub(crate) fn config(&self, http: &str) -> String {
         let path = |name| self.folder.path().join(name);
         let (cert, key) = (path("cert.pem"), path("key.pem"));
         format!(
@@ -63,7 +63,7 @@ impl Own {
     }
 
     /// A client that trusts it, speaks this protocol, and shows a certificate if it has one.
-    fn client(&self, protocol: &str, own: Option<&Self>) -> ClientConfig {
+    pub(crate) fn client(&self, protocol: &str, own: Option<&Self>) -> ClientConfig {
         let mut roots = RootCertStore::empty();
         roots.add(self.cert.clone()).unwrap();
         let mut config = match own {

@@ -12,20 +12,20 @@ use serde_json::{Value, json};
 
 use crate::support::{Gateway, http, sample, within};
 
-const RESOURCE: &str = "https://gateway.example/mcp";
+pub(crate) const RESOURCE: &str = "https://gateway.example/mcp";
 
 /// An issuer with one key, on a port of its own.
-struct Issuer {
-    url: String,
-    key: Ed25519KeyPair,
+pub(crate) struct Issuer {
+    pub(crate) url: String,
+    pub(crate) key: Ed25519KeyPair,
 }
 
-fn base64(bytes: impl AsRef<[u8]>) -> String {
+pub(crate) fn base64(bytes: impl AsRef<[u8]>) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
 impl Issuer {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let key = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).unwrap();
         let key = Ed25519KeyPair::from_pkcs8(key.as_ref()).unwrap();
         let x = base64(key.public_key());
@@ -44,14 +44,30 @@ impl Issuer {
     }
 
     /// Signs a token for an audience, with these scopes.
-    fn token(&self, audience: &str, scope: &str) -> String {
-        let header = base64(json!({"alg": "EdDSA", "kid": "one"}).to_string());
-        let claims = json!({
-            "iss": self.url, "sub": "ada", "aud": audience, "exp": 4_102_444_800_u64,
-            "scope": scope,
-        });
-        let signed = format!("{header}.{}", base64(claims.to_string()));
-        let signature = base64(self.key.sign(signed.as_bytes()));
+    pub(crate) fn token(&self, audience: &str, scope: &str) -> String {
+        let more = json!({ "aud": audience, "scope": scope });
+        self.signed(&json!({}), &more, |text| {
+            self.key.sign(text).as_ref().to_vec()
+        })
+    }
+
+    /// Signs a token that is valid but for these members of its header and its claims.
+    pub(crate) fn signed(
+        &self,
+        header: &Value,
+        claims: &Value,
+        sign: impl Fn(&[u8]) -> Vec<u8>,
+    ) -> String {
+        let mut parts = [
+            json!({"alg": "EdDSA", "kid": "one"}),
+            json!({"iss": self.url, "sub": "ada", "aud": RESOURCE, "exp": 4_102_444_800_u64}),
+        ];
+        for (part, more) in parts.iter_mut().zip([header, claims]) {
+            let more = more.as_object().unwrap().clone();
+            part.as_object_mut().unwrap().extend(more);
+        }
+        let signed = parts.map(|part| base64(part.to_string())).join(".");
+        let signature = base64(sign(signed.as_bytes()));
         format!("{signed}.{signature}")
     }
 }
@@ -80,28 +96,15 @@ async fn tokens_of_an_issuer_are_accepted_within_their_scopes() {
     let metadata = "https://gateway.example/.well-known/oauth-protected-resource/mcp";
     let (read, delete) = ("orders__get_order", "orders__delete_order");
     let reader = issuer.token(RESOURCE, "tools:read");
-    let other = issuer.token("https://other.example", "tools:read");
     let all = issuer.token(RESOURCE, "tools:read tools:destroy");
     for (tool, token, status, error) in [
         (read, None, StatusCode::UNAUTHORIZED, "scope=\"tools:read\""),
-        (
-            read,
-            Some("a.b.c"),
-            StatusCode::UNAUTHORIZED,
-            "invalid_token",
-        ),
-        (
-            read,
-            Some(&*other),
-            StatusCode::UNAUTHORIZED,
-            "invalid_token",
-        ),
-        (read, Some(&reader), StatusCode::OK, ""),
+        (read, Some(&*reader), StatusCode::OK, ""),
         (
             delete,
             Some(&reader),
             StatusCode::FORBIDDEN,
-            "scope=\"tools:destroy\"",
+            "scope=\"tools:read tools:destroy\"",
         ),
         (delete, Some(&all), StatusCode::OK, ""),
     ] {

@@ -20,7 +20,7 @@ pub(super) struct Answer {
     body: Bytes,
     tail: &'static [u8],
     status: StatusCode,
-    scopes: &'static [&'static str],
+    scopes: Vec<&'static str>,
     /// When the client may try again, of one that was refused by a limit of ours.
     pub(super) retry_after: Option<Duration>,
 }
@@ -31,9 +31,9 @@ impl Answer {
         self.status
     }
 
-    /// Returns the scopes that a call needs, of one that was refused for lack of them.
-    pub(super) fn needed_scopes(&self) -> &'static [&'static str] {
-        self.scopes
+    /// Returns the scopes to ask for, of a call that was refused for lack of one.
+    pub(super) fn needed_scopes(&self) -> &[&'static str] {
+        &self.scopes
     }
 
     /// Answers a request with a raw result.
@@ -104,7 +104,7 @@ impl Answer {
             body: body.clone(),
             tail: b"}",
             status: StatusCode::OK,
-            scopes: &[],
+            scopes: Vec::new(),
             retry_after: None,
         }
     }
@@ -117,7 +117,7 @@ impl From<Vec<u8>> for Answer {
             body: Bytes::new(),
             tail: b"",
             status: StatusCode::OK,
-            scopes: &[],
+            scopes: Vec::new(),
             retry_after: None,
         }
     }
@@ -143,8 +143,8 @@ pub(super) fn of_call(
             Answer::error(Some(id), &error::of_call(&error, era))
         }
         Err(error) => {
-            let scopes = error.scopes;
-            let limited = error.limit.and(error.retry_after);
+            let scopes = error.scopes.clone();
+            let limited = error.limit.as_ref().and(error.retry_after);
             let error = error::of_call(&error, era);
             let mut answer = Answer::error(Some(id), &error);
             if !scopes.is_empty() {

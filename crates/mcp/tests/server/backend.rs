@@ -163,7 +163,7 @@ async fn answer(
         "scoped" => {
             let (kind, text) = (ErrorKind::InsufficientScope, "the call needs more scopes");
             let mut error = ToolError::new(kind, Delivery::NotSent, text);
-            error.scopes = &["tools:write", "tools:destroy"];
+            error.scopes = vec!["tools:write", "tools:destroy"];
             return Err(error);
         }
         "exceeds" => return Err(exceeded()),

@@ -16,8 +16,8 @@ pub trait Identify: Send + Sync + 'static {
     /// Returns the caller of a request, at once if no other machine has to be asked.
     fn identify(&self, request: &Parts) -> Identified;
 
-    /// Returns the `WWW-Authenticate` header for a call that needs these scopes, separated by
-    /// spaces, where the caller's credential is valid and has others. Default: none.
+    /// Returns the `WWW-Authenticate` header for a call whose caller has a valid credential and has
+    /// to ask for one with these scopes, separated by spaces. Default: none.
     fn step_up(&self, request: &Parts, scopes: &str) -> Option<HeaderValue> {
         let _ = (request, scopes);
         None
