@@ -135,7 +135,7 @@ pub(crate) async fn serve(
         if waiting > 0 {
             output::note(format_args!(
                 "stopping: {} in flight, at most {} more",
-                counted(waiting, "call"),
+                counted(&waiting, "call"),
                 show_duration(limit)
             ));
         }
@@ -150,7 +150,7 @@ pub(crate) async fn serve(
             () = tokio::time::sleep(limit) => {}
             () = stop.at_once.cancelled() => {}
         }
-        let cut = counted(calls.len(), "call");
+        let cut = counted(&calls.len(), "call");
         output::note(format_args!("stopped: {cut} cut off"));
         stop.cut_off.cancel();
         let _ = tokio::time::timeout(CUT_OFF, async {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward::{Instances, ServerId};
+use callward::{Instances, ServerId, ServerStatus};
 use serde_json::{Map, Value};
 
 use crate::api::{self, Remote};
@@ -77,7 +77,9 @@ impl Place {
                 started.await;
             }
         }
-        if let (1, Some(error)) = (own.stack.servers().len(), failure(&own)) {
+        if let [server] = &own.stack.servers()[..]
+            && let Some(error) = failure(&own).or_else(|| silent(server))
+        {
             own.finish().await;
             return Err(error);
         }
@@ -109,6 +111,12 @@ impl Place {
             });
         }
     }
+}
+
+/// Returns the failure of a server that has answered nothing.
+fn silent(server: &ServerStatus) -> Option<AppError> {
+    let text = format!("server `{}` has not listed its tools in time", server.id);
+    (!server.up).then_some(AppError::Remote(text))
 }
 
 /// Returns the config of a stack of the command's own, if a file or a server's command is given.
