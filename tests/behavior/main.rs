@@ -118,7 +118,7 @@ fn errors() -> String {
         "means",
         "delivery",
         "safe tools retried",
-        "other tools retried",
+        "cursors retried",
         "counts against the server",
     ];
     table(&columns, rows)
