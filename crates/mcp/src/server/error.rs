@@ -29,7 +29,7 @@ use crate::wire::{Era, KNOWN_VERSIONS, RequestId, RpcError, code, object};
 /// | headers and body differ | −32020 | | | 400 |
 /// | protocol version | −32022 | | `requested`, `supported` | 400 |
 /// | the upstream answered with a JSON-RPC error | as it came | as it came | see below | 200; 400 for −32021 modern |
-/// | too many sessions | −32010 | | see below | 503 |
+/// | too many sessions; the server stops | −32010 | | see below | 503 |
 /// | the caller's credential lacks a scope | −32010 | names the scopes | see below | 403 |
 /// | anything else of our own | −32010 | the error's | see below | 200 |
 ///
@@ -142,9 +142,13 @@ impl Fault {
     pub(super) fn overloaded(text: impl Into<String>, retry_after: Option<Duration>) -> Self {
         let mut error = ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, text.into());
         error.retry_after = retry_after;
+        Self::unavailable(&error)
+    }
+
+    pub(super) fn unavailable(error: &ToolError) -> Self {
         Self {
-            retry_after,
-            ..Self::new(StatusCode::SERVICE_UNAVAILABLE, runtime(&error))
+            retry_after: error.retry_after,
+            ..Self::new(StatusCode::SERVICE_UNAVAILABLE, runtime(error))
         }
     }
 }
