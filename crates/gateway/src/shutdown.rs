@@ -124,6 +124,7 @@ pub(crate) async fn serve(
         ended = &mut serving => return ended,
     }
     let stopping = async {
+        let _drained = stop.drained.clone().drop_guard();
         if !lame_duck.is_zero() {
             output::note(format_args!(
                 "stopping: not ready any more, calls are accepted for {}",
@@ -161,10 +162,7 @@ pub(crate) async fn serve(
         })
         .await;
     };
-    let mut stopping = pin!(async {
-        stopping.await;
-        stop.drained.cancel();
-    });
+    let mut stopping = pin!(stopping);
     tokio::select! {
         () = &mut stopping => {}
         ended = &mut serving => {

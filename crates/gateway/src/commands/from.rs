@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward::{Instances, ServerId, ServerStatus};
+use callward::{Instances, ServerId};
 use serde_json::{Map, Value};
 
 use crate::api::{self, Remote};
@@ -78,8 +78,10 @@ impl Place {
             }
         }
         if let [server] = &own.stack.servers()[..]
-            && let Some(error) = failure(&own).or_else(|| silent(server))
+            && !server.up
         {
+            let silent = format!("server `{}` has not listed its tools in time", server.id);
+            let error = failure(&own).unwrap_or(AppError::Remote(silent));
             own.finish().await;
             return Err(error);
         }
@@ -111,12 +113,6 @@ impl Place {
             });
         }
     }
-}
-
-/// Returns the failure of a server that has answered nothing.
-fn silent(server: &ServerStatus) -> Option<AppError> {
-    let text = format!("server `{}` has not listed its tools in time", server.id);
-    (!server.up).then_some(AppError::Remote(text))
 }
 
 /// Returns the config of a stack of the command's own, if a file or a server's command is given.
