@@ -105,7 +105,7 @@ fn errors() -> String {
             kind.meaning().to_owned(),
             codes(of(kind).iter().map(|far| far.as_str())),
             match of_unsent && of(kind).contains(&Delivery::NotSent) {
-                true => "all",
+                true => "safe, cursors",
                 false if safe.contains(&true) => "safe",
                 false => "no",
             }

@@ -25,10 +25,10 @@ use tokio::sync::Semaphore;
 use url::Url;
 
 use crate::Decide;
+use crate::authenticator::now;
 use crate::tokens::config::{Secret, secure_url};
 use crate::tokens::http::{Ask, Client, Http, Post};
 use crate::tokens::known::{Known, digest_of};
-use crate::authenticator::now;
 
 /// The longest answer, in bytes.
 const MAX_ANSWER: usize = 4 << 10;

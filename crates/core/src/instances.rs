@@ -58,7 +58,7 @@ pub struct InstanceStatus {
     pub session: Option<SessionId>,
     /// What it does: `listing`, `spare`, `starting`, `up`, `down` or `ending`.
     pub state: &'static str,
-    /// How long ago it was started.
+    /// How long ago it was started, or connected for the last time.
     pub age: Duration,
     /// How long it took until it could be called first; `None` before that.
     pub startup: Option<Duration>,

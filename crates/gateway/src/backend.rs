@@ -208,15 +208,8 @@ impl Backend for StackBackend {
         Some(self.runtime.telemetry.observer())
     }
 
-    fn refused(
-        &self,
-        tool: &str,
-        caller: &Arc<Caller>,
-        inbound: &Arc<Inbound>,
-        reason: &'static str,
-    ) {
-        let error = ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, reason);
-        self.note(tool, caller, Some(inbound), &error);
+    fn refused(&self, tool: &str, caller: &Arc<Caller>, inbound: &Arc<Inbound>, why: &ToolError) {
+        self.note(tool, caller, Some(inbound), why);
     }
 
     fn session_ended(&self, caller: &Arc<Caller>) {

@@ -26,7 +26,6 @@ use callward_auth::well_known_path;
 use callward_mcp::server;
 use serde::Serialize;
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
 use tower::{Service, service_fn};
 
 use crate::auth::Auth;
@@ -36,6 +35,7 @@ use crate::connections::Routes;
 use crate::error::AppError;
 use crate::readiness;
 use crate::runtime::Runtime;
+use crate::shutdown::Stop;
 
 /// Listens. `key` says where the address can be changed.
 ///
@@ -100,7 +100,7 @@ pub(crate) fn gateway(
     }
     let identify = auth.identify(&runtime.telemetry.refusals);
     let backend = StackBackend::new(runtime.clone());
-    let endpoint = endpoint(backend, identify, config, &runtime.stop.closing)?;
+    let endpoint = endpoint(backend, identify, config, &runtime.stop)?;
     if config.metrics {
         let for_scrapers = move |request: Request, next| {
             let advice = "add it to `http.allowed_hosts` of the config";
@@ -148,7 +148,7 @@ pub(crate) fn refused(
     Some(format!("{refused}: {advice}"))
 }
 
-/// Returns the MCP endpoint alone. Its notification streams end with `stop`.
+/// Returns the MCP endpoint alone. It refuses calls, and ends streams, as `stop` says.
 ///
 /// # Errors
 ///
@@ -157,7 +157,7 @@ pub(crate) fn endpoint(
     backend: Arc<impl server::Backend>,
     identify: Arc<dyn server::Identify>,
     config: &Http,
-    stop: &CancellationToken,
+    stop: &Stop,
 ) -> Result<server::HttpEndpoint, AppError> {
     let mut options = server::HttpOptions::default();
     options.allowed_hosts = patterns(&config.allowed_hosts)?;
@@ -167,7 +167,8 @@ pub(crate) fn endpoint(
     options.max_sessions = config.max_sessions;
     options.max_sessions_per_client = config.max_sessions_per_client;
     options.proxies.clone_from(&config.connections.proxies);
-    options.shutdown = stop.clone();
+    options.drain = stop.closing.clone();
+    options.shutdown = stop.drained.clone();
     Ok(server::HttpEndpoint::new(backend, identify, options))
 }
 

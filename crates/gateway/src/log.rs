@@ -1,6 +1,7 @@
 //! The program's log on standard error, and the exported spans.
 
 use std::io::{self, Write};
+use std::sync::atomic::Ordering;
 
 use callward::telemetry::export::Exporter;
 use callward::telemetry::names;
@@ -34,6 +35,7 @@ impl Log {
         let default = if serves { "info" } else { "error" };
         let levels = parse_levels(args.log.as_deref().unwrap_or(default))?;
         let format = args.log_format;
+        output::JSON_LINES.store(format == LogFormat::Json, Ordering::Relaxed);
         Ok(Self { levels, format })
     }
 

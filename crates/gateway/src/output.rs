@@ -3,11 +3,15 @@
 use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Read, Write, stderr, stdin, stdout};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{LazyLock, OnceLock};
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
+use serde_json::json;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 
 use crate::plain;
 use crate::stderr::Stderr;
@@ -81,17 +85,23 @@ pub(crate) fn json(value: &(impl Serialize + ?Sized)) {
 
 /// Writes a line to standard error. Text from servers and files cannot control the terminal.
 pub(crate) fn note(line: impl Display) {
-    write_line(&plain::lines(&line.to_string()));
+    write("INFO", String::new(), &line);
 }
 
 /// Writes why a command failed.
 pub(crate) fn error(error: &impl Display) {
-    headed("error:", colour(AnsiColor::Red).bold(), error);
+    let red = colour(AnsiColor::Red).bold();
+    write("ERROR", paint("error:", red, *STDERR_COLOURED) + " ", error);
 }
 
 /// Writes a warning.
 pub(crate) fn warning(warning: &impl Display) {
-    headed("warning:", colour(AnsiColor::Yellow), warning);
+    let yellow = colour(AnsiColor::Yellow);
+    write(
+        "WARN",
+        paint("warning:", yellow, *STDERR_COLOURED) + " ",
+        warning,
+    );
 }
 
 pub(crate) const LATE: &str = "they came faster than they could be written";
@@ -103,12 +113,6 @@ pub(crate) fn missing(count: u64, what: &str, file: &Path, why: &str) {
         let file = file.display();
         warning(&format_args!("{count} {what} are missing in {file}: {why}"));
     }
-}
-
-fn headed(word: &str, style: Style, text: &impl Display) {
-    let word = paint(word, style, *STDERR_COLOURED);
-    let text = plain::lines(&text.to_string());
-    write_line(&format!("{word} {text}"));
 }
 
 /// Writes a heading to standard output.
@@ -128,8 +132,9 @@ impl Tone {
 }
 
 /// Shows a number of things: `1 call`, `2 calls`.
-pub(crate) fn counted(count: usize, word: &str) -> String {
-    let ending = if count == 1 { "" } else { "s" };
+pub(crate) fn counted(count: &impl ToString, word: &str) -> String {
+    let count = count.to_string();
+    let ending = if count == "1" { "" } else { "s" };
     format!("{count} {word}{ending}")
 }
 
@@ -145,9 +150,22 @@ pub(crate) fn took(time: Duration) -> String {
     }
 }
 
+/// Whether each line on standard error is a JSON object, as those of the log are.
+pub(crate) static JSON_LINES: AtomicBool = AtomicBool::new(false);
+
 /// Writes a line to standard error, in one piece.
-fn write_line(line: &str) {
-    let _ = Stderr.write_all(format!("{line}\n").as_bytes());
+fn write(level: &str, head: String, text: &impl Display) {
+    let (text, mut now) = (text.to_string(), String::new());
+    let line = if JSON_LINES.load(Ordering::Relaxed) {
+        // fails only if the clock cannot be shown
+        let _ = SystemTime.format_time(&mut Writer::new(&mut now));
+        let fields = json!({ "message": text });
+        json!({ "timestamp": now, "level": level, "fields": fields, "target": "callward" })
+            .to_string()
+    } else {
+        head + &plain::lines(&text)
+    };
+    let _ = Stderr.write_all((line + "\n").as_bytes());
 }
 
 pub(crate) fn colour(colour: AnsiColor) -> Style {

@@ -20,9 +20,11 @@ pub(crate) struct Stop {
     pub(crate) calls: TaskTracker,
     /// Fires when the process is asked to end.
     pub(crate) asked: CancellationToken,
-    /// Fires when the gateway stops accepting: at once, after the lame-duck time, or at the end of
-    /// its input.
+    /// Fires when the gateway takes no new calls: at once, after the lame-duck time, or at the end
+    /// of its input.
     pub(crate) closing: CancellationToken,
+    /// Fires when no call runs any more: listeners close, and streams of notifications end.
+    pub(crate) drained: CancellationToken,
     /// Fires when calls that still run are cut off.
     pub(crate) cut_off: CancellationToken,
     /// Fires when the process is asked a second time: it then ends at once.
@@ -98,9 +100,10 @@ const CUT_OFF: Duration = Duration::from_secs(2);
 const LAST_WRITES: Duration = Duration::from_secs(1);
 
 /// Runs what serves clients until they leave, until asked to stop, or until the input ends. Then,
-/// after the lame-duck time, takes nothing more in and waits until `drained` is, within the limit
-/// and until a second signal. Then the servers end, so that the calls they have not answered fail,
-/// are answered and recorded.
+/// after the lame-duck time, takes no new calls and waits until `drained` is, within the limit and
+/// until a second signal. Meanwhile listeners accept: a client whose connection is refused may give
+/// up its calls in flight. Then the servers end, so that the calls they have not answered fail, are
+/// answered and recorded.
 ///
 /// # Errors
 ///
@@ -121,9 +124,10 @@ pub(crate) async fn serve(
         ended = &mut serving => return ended,
     }
     let stopping = async {
+        let _drained = stop.drained.clone().drop_guard();
         if !lame_duck.is_zero() {
             output::note(format_args!(
-                "stopping: not ready any more, connections are accepted for {}",
+                "stopping: not ready any more, calls are accepted for {}",
                 show_duration(lame_duck)
             ));
             let sleep = tokio::time::sleep(lame_duck);
@@ -135,7 +139,7 @@ pub(crate) async fn serve(
         if waiting > 0 {
             output::note(format_args!(
                 "stopping: {} in flight, at most {} more",
-                counted(waiting, "call"),
+                counted(&waiting, "call"),
                 show_duration(limit)
             ));
         }
@@ -150,7 +154,7 @@ pub(crate) async fn serve(
             () = tokio::time::sleep(limit) => {}
             () = stop.at_once.cancelled() => {}
         }
-        let cut = counted(calls.len(), "call");
+        let cut = counted(&calls.len(), "call");
         output::note(format_args!("stopped: {cut} cut off"));
         stop.cut_off.cancel();
         let _ = tokio::time::timeout(CUT_OFF, async {

@@ -42,7 +42,7 @@ pub(super) async fn follow(State(runtime): State<Arc<Runtime>>) -> Response {
     });
     // the head goes out with the first part
     let first = stream::once(std::future::ready(Event::default().comment(COMMENT)));
-    let stop = runtime.stop.closing.clone();
+    let stop = runtime.stop.drained.clone();
     let all = first.chain(events).take_until(stop.cancelled_owned());
     Sse::new(all.map(Ok::<_, Infallible>))
         .keep_alive(KeepAlive::new().interval(SIGN_OF_LIFE).text(COMMENT))

@@ -211,6 +211,11 @@ async fn make_call(
         Err(error) => return refusal(&error),
     };
     runtime.started.finished().await;
+    if runtime.stop.closing.is_cancelled() {
+        let why = "the gateway is stopping";
+        let error = ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, why);
+        return json(StatusCode::SERVICE_UNAVAILABLE, &view::error(&error));
+    }
     let _counted = runtime.stop.calls.token();
     match call::make(&runtime, caller, &tool, arguments, pin).await {
         Ok(outcome) => json(StatusCode::OK, &outcome),

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use callward::breaker::{BreakerStatus, Subject};
+use callward::cache::Counts;
 use callward::core::InstanceStatus;
 use callward::limit::{PermitStatus, RateStatus, RateSubject};
 use callward::registry::Catalogue;
@@ -204,7 +205,11 @@ pub(super) fn cache(stack: &Stack) -> Value {
     total["hit_rate"] = json!(stats.counts.hit_rate());
     let learned = stack.learned_lifetimes();
     let tools = stack.cache().tools();
-    let tools = tools.iter().map(|stats| {
+    // a call that was only explained leaves a tool without counts
+    let called = tools
+        .iter()
+        .filter(|stats| stats.counts != Counts::default());
+    let tools = called.map(|stats| {
         let seen = learned.get(&(stats.set.clone(), stats.tool.clone()));
         let mut tool = json!(stats);
         tool["hit_rate"] = json!(stats.counts.hit_rate());

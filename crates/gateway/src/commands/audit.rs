@@ -12,7 +12,7 @@ use crate::args::{Audit, AuditCommand, Show, Verify};
 use crate::audit::read_key;
 use crate::config::show_size;
 use crate::error::{AppError, Outcome};
-use crate::output::{self, Tone};
+use crate::output::{self, Tone, counted};
 use crate::table;
 
 pub(crate) async fn run(args: Audit) -> Outcome {
@@ -107,11 +107,11 @@ fn show_report(report: &Report) {
         (Some(_), _) => output::toned("NOT WHOLE", Tone::Bad),
     };
     output::line(format_args!(
-        "{}: {word}: {} records in {} files ({} calls, {} refused), {}",
+        "{}: {word}: {} in {} ({}, {} refused), {}",
         report.log.display(),
-        report.records,
-        report.files,
-        report.calls,
+        counted(&report.records, "record"),
+        counted(&report.files, "file"),
+        counted(&report.calls, "call"),
         report.refused,
         show_size(report.bytes),
     ));

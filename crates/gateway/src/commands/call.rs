@@ -1,5 +1,6 @@
 //! `callward call`: one call, its result and its outcome.
 
+use std::collections::HashMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -31,7 +32,8 @@ fn show(outcome: &Value, raw: Option<&RawValue>, args: &Call) -> bool {
     let (result, error) = (&outcome["result"], &outcome["error"]);
     match raw {
         Some(raw) if args.json => output::line(raw.get()),
-        _ => content(result).iter().for_each(|text| output::text(text)),
+        Some(raw) => content(raw).iter().for_each(|text| output::text(text)),
+        None => {}
     }
     if !error.is_null() {
         if args.json {
@@ -50,11 +52,15 @@ fn show(outcome: &Value, raw: Option<&RawValue>, args: &Call) -> bool {
 }
 
 /// Returns the blocks of a result: text as it is, and of other blocks type, media type and address.
-/// A result without blocks is shown by its structured content.
-fn content(result: &Value) -> Vec<String> {
-    let (blocks, structured) = (items(&result["content"]), &result["structuredContent"]);
-    if blocks.is_empty() && !structured.is_null() {
-        return vec![structured.to_string()];
+/// A result without blocks is shown by its structured content, as it was written.
+fn content(result: &RawValue) -> Vec<String> {
+    let members: HashMap<String, &RawValue> =
+        serde_json::from_str(result.get()).unwrap_or_default();
+    let of = |name| members.get(name).map_or("null", |raw| raw.get());
+    let blocks: Value = serde_json::from_str(of("content")).unwrap_or_default();
+    let (blocks, structured) = (items(&blocks), of("structuredContent"));
+    if blocks.is_empty() && structured != "null" {
+        return vec![structured.to_owned()];
     }
     let shown = blocks.into_iter().map(|block| {
         let of = |paths: &[&str]| -> Vec<&str> {
@@ -124,6 +130,8 @@ fn summary(outcome: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::value::to_raw_value;
+
     use super::*;
 
     #[test]
@@ -153,7 +161,11 @@ mod tests {
             ),
             (json!({ "content": [] }), &[]),
         ] {
+            let result = to_raw_value(&result).unwrap();
             assert_eq!(content(&result), expected, "{result}");
         }
+        let exact = r#"{"a":1.10,"b":123456789012345678901234567890}"#;
+        let result = RawValue::from_string(format!(r#"{{"structuredContent":{exact}}}"#));
+        assert_eq!(content(&result.unwrap()), [exact]);
     }
 }

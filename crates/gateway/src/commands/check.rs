@@ -160,7 +160,8 @@ fn recorded(config: &Config) -> String {
         AuditScope::Destructive => "destructive calls, and those whose hints ask for it",
         _ => "every call that is not read-only, and those whose hints ask for it",
     };
-    let path = path.display().to_string();
-    let path = config.references.scrub(&path);
-    format!("{calls}, in {path}; those of open-world tools in `audit.open_world_path`")
+    let shown = |path: &Path| config.references.scrub(&path.display().to_string());
+    let (path, open_world) = (shown(path), config.audit.open_world_path.as_deref());
+    let open_world = open_world.map_or_else(|| "`*.open-world.*` beside it".to_owned(), shown);
+    format!("{calls}, in {path}; those of open-world tools in {open_world}")
 }

@@ -73,7 +73,11 @@ impl Place {
                 started.await;
             }
         }
-        if let (1, Some(error)) = (own.stack.servers().len(), failure(&own)) {
+        if let [server] = &own.stack.servers()[..]
+            && !server.up
+        {
+            let silent = format!("server `{}` has not listed its tools in time", server.id);
+            let error = failure(&own).unwrap_or(AppError::Remote(silent));
             own.finish().await;
             return Err(error);
         }

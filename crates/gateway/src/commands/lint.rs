@@ -118,10 +118,10 @@ fn show(findings: &[Finding], [errors, warnings, infos]: [usize; 3], tools: usiz
     let worst = findings.iter().map(|finding| finding.severity).max();
     let sum = format!(
         "{}, {} and {} in {}",
-        counted(errors, "error"),
-        counted(warnings, "warning"),
-        counted(infos, "info"),
-        counted(tools, "tool"),
+        counted(&errors, "error"),
+        counted(&warnings, "warning"),
+        counted(&infos, "info"),
+        counted(&tools, "tool"),
     );
     output::line(output::toned(sum, worst.map_or(Tone::Good, tone)));
 }

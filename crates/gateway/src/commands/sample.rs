@@ -26,14 +26,14 @@ pub(crate) async fn run(http: Option<SocketAddr>) -> Outcome {
             backend,
             Arc::<callward_mcp::server::Anonymous>::default(),
             &config,
-            &stop.closing,
+            &stop,
         )?;
         let routes = http::routes(endpoint, Router::new());
-        let closing = stop.closing.clone();
+        let drained = stop.drained.clone();
         let listener = listener.tap_io(connections::prepare);
         let limits = config.connections.clone();
         let serving = async {
-            connections::serve(listener, Some, routes, limits, None, closing).await;
+            connections::serve(listener, Some, routes, limits, None, drained).await;
             Ok(())
         };
         let (calls, limit) = (stop.calls.wait(), config.drain);

@@ -167,15 +167,15 @@ pub(crate) async fn serve(
     let access = Access::new(&auth, token, &runtime.telemetry.refusals);
     let hosts = http::patterns(&config.admin.allowed_hosts)?;
     let operators = admin::routes(runtime.clone(), access, hosts);
-    let closing = runtime.stop.closing.clone();
+    let drained = runtime.stop.drained.clone();
     let mut limits = config.http.connections.clone();
     connections::make_fit(&mut limits);
     let public = public.tap_io(connections::prepare);
     let renewing = tls.clone().map(connections::Tls::watch);
     let serving = async move {
         tokio::join!(
-            connections::serve(public, Some, routes, limits.clone(), tls, closing.clone()),
-            admin.serve(operators, limits, closing)
+            connections::serve(public, Some, routes, limits.clone(), tls, drained.clone()),
+            admin.serve(operators, limits, drained)
         );
         Ok(())
     };

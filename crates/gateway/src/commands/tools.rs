@@ -92,7 +92,7 @@ fn row(tool: &Value) -> Value {
         row["cache"] = format!("learned:{seconds}s").into();
     }
     if let Some(rules) = tool["argument_rules"].as_u64() {
-        let rules = counted(usize::try_from(rules).unwrap_or(usize::MAX), "rule");
+        let rules = counted(&rules, "rule");
         row["source"] = format!("{}, {rules}", shown("", &tool["source"])).into();
     }
     row

@@ -75,7 +75,7 @@ with_defaults! {
         pub(crate) max_bodies: u64 = HttpOptions::default().max_bodies as u64,
         #[serde(with = "duration")]
         pub(crate) body_timeout: Duration = HttpOptions::default().body_timeout,
-        /// How long connections are accepted after the signal to stop.
+        /// How long calls are accepted after the signal to stop.
         #[serde(with = "duration")]
         pub(crate) lame_duck: Duration,
         #[serde(with = "duration")]

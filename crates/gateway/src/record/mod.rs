@@ -154,7 +154,8 @@ impl Recorder {
             return;
         };
         let (file, path) = (&inner.file, Path::new(&inner.file));
-        output::note(format_args!("recorded {} calls in {file}", written.lines));
+        let recorded = output::counted(&written.lines, "call");
+        output::note(format_args!("recorded {recorded} in {file}"));
         let dropped = inner.dropped.load(Ordering::Relaxed);
         output::missing(dropped, "calls", path, output::LATE);
         output::missing(written.lost, "calls", path, output::FAILED);

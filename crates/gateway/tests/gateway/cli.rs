@@ -178,3 +178,10 @@ async fn under_chaos_naive_retries_run_things_twice_and_the_stack_does_not() {
     assert!(sum["naive"]["duplicates"].as_u64().unwrap() > 20, "{sum}");
     assert!(sum["callward"]["unknown"].as_u64().unwrap() > 20, "{sum}");
 }
+
+#[tokio::test]
+async fn each_line_of_standard_error_is_json_if_asked() {
+    let ended = ends(&["lint", "/nowhere", "--log-format", "json"]).await;
+    let line: Value = serde_json::from_slice(&ended.stderr).unwrap();
+    assert_eq!(line["level"], "ERROR", "{line}");
+}

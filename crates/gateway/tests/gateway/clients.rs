@@ -77,7 +77,12 @@ impl Legacy {
         Ok(client)
     }
 
-    async fn post(&self, method: &str, id: Option<u32>, params: Value) -> reqwest::Response {
+    pub(crate) async fn post(
+        &self,
+        method: &str,
+        id: Option<u32>,
+        params: Value,
+    ) -> reqwest::Response {
         let mut body = json!({"jsonrpc": "2.0", "method": method, "params": params});
         if let Some(id) = id {
             body["id"] = id.into();
@@ -103,7 +108,7 @@ impl Legacy {
         assert!(within("the end", sent).await.unwrap().status().is_success());
     }
 
-    fn request(&self, method: Method) -> RequestBuilder {
+    pub(crate) fn request(&self, method: Method) -> RequestBuilder {
         let request = self.http.request(method, &self.url);
         self.headers.iter().fold(request, |request, (name, value)| {
             request.header(*name, value)

@@ -6,12 +6,13 @@ use callward_testkit::hostile::{
     Era,
     peer::{Peer, Reply, Then},
 };
+use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use crate::audit::records;
 use crate::scripted::{Script, tool};
-use crate::support::{CALLWARD, Gateway, Pipe, answer_of, ends, http, result, sample};
+use crate::support::{CALLWARD, Gateway, Legacy, Pipe, answer_of, ends, http, result, sample};
 use crate::support::{signal, until, within};
 
 /// A gateway with this `drain`, in the middle of a call that takes so long.
@@ -36,6 +37,50 @@ async fn ctrl_c_lets_a_call_in_flight_end() {
     let expected = "1 call in flight, at most 10s more";
     assert!(said.contains(expected), "{said}");
     assert!(said.contains("no call was cut off"), "{said}");
+}
+
+#[tokio::test]
+async fn while_calls_end_new_ones_are_refused_and_sessions_go_on() {
+    let config = format!("[http]\ndrain = \"10m\"\n{}", sample("orders"));
+    let mut gateway = Gateway::configured(&(config + "instances = \"shared\"\n")).await;
+    let (url, ready) = (gateway.url.clone(), gateway.public("/readyz"));
+    let session = Legacy::open(&url).await;
+    let other = Legacy::open(&url).await;
+    let report = json!({"region": "x", "delay_ms": 600_000});
+    let report = json!({"name": "orders__sales_report", "arguments": report});
+    let draining = async {
+        gateway.running("orders", 1).await;
+        gateway.signal("-TERM").await;
+        gateway.says("1 call in flight").await;
+        let new = other.post("tools/call", Some(1), report.clone()).await;
+        let opened = Legacy::with(&url, Vec::new()).await;
+        for refused in [new, opened.err().unwrap()] {
+            assert_eq!(refused.status(), 503);
+            assert_eq!(refused.headers()["retry-after"], "1");
+            let answer = answer_of(&refused.text().await.unwrap());
+            assert_eq!(answer["error"]["data"]["delivery"], "not_sent", "{answer}");
+        }
+        let operator = gateway.call("orders__get_order", json!({"order_id": 1}));
+        assert_eq!(operator.await["kind"], "overloaded");
+        assert_eq!(gateway.get_url(&ready).await.0, 503);
+        let stream = session.request(Method::GET);
+        let stream = within(
+            "a stream",
+            stream.header("accept", "text/event-stream").send(),
+        );
+        assert_eq!(stream.await.unwrap().status(), 200);
+        other.end().await;
+        let cancel = session.post("notifications/cancelled", None, json!({"requestId": 1}));
+        assert_eq!(cancel.await.status(), 202);
+    };
+    let (answer, ()) = tokio::join!(
+        session.post("tools/call", Some(1), report.clone()),
+        draining
+    );
+    let answer = answer_of(&answer.text().await.unwrap());
+    assert_eq!(answer["error"]["data"]["kind"], "cancelled", "{answer}");
+    let (well, said) = gateway.ended().await;
+    assert!(well && said.contains("no call was cut off"), "{said}");
 }
 
 #[tokio::test]
@@ -168,7 +213,7 @@ async fn a_lame_duck_is_not_ready_and_serves_until_its_time_is_over() {
     result(&gateway.mcp("shop__get_order", json!({"order_id": 1})).await);
     // a second signal does not wait for it
     let said = gateway.stopped().await;
-    assert!(said.contains("connections are accepted for 10m"), "{said}");
+    assert!(said.contains("calls are accepted for 10m"), "{said}");
 
     let gateway = Gateway::configured(&config.replace("10m", "50ms")).await;
     let said = gateway.stopped().await;

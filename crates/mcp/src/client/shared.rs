@@ -82,6 +82,8 @@ struct State {
     /// The last one.
     loss: Loss,
     info: Option<Arc<ServerInfo>>,
+    /// When the last connection was made.
+    since: Option<Instant>,
     news: News,
 }
 
@@ -131,6 +133,7 @@ impl Shared {
                 status: UpstreamStatus::Connecting,
                 loss: Loss::default(),
                 info: None,
+                since: None,
                 news: News::default(),
             }),
         })
@@ -206,10 +209,15 @@ impl Shared {
         self.state.borrow().info.clone()
     }
 
+    pub(super) fn since(&self) -> Option<Instant> {
+        self.state.borrow().since
+    }
+
     /// Notes that the server is up, and what it says of itself.
     pub(super) fn greeted(&self, info: Arc<ServerInfo>) {
         self.state.send_if_modified(|state| {
             state.info = Some(info);
+            state.since = Some(Instant::now());
             false
         });
         self.up();

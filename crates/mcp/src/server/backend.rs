@@ -59,15 +59,9 @@ pub trait Backend: Send + Sync + 'static {
     }
 
     /// Notifies the backend of a call that was refused before it could be made: its arguments are
-    /// not an object. Default: does nothing.
-    fn refused(
-        &self,
-        tool: &str,
-        caller: &Arc<Caller>,
-        inbound: &Arc<Inbound>,
-        reason: &'static str,
-    ) {
-        let _ = (tool, caller, inbound, reason);
+    /// not an object, or the server stops. Default: does nothing.
+    fn refused(&self, tool: &str, caller: &Arc<Caller>, inbound: &Arc<Inbound>, why: &ToolError) {
+        let _ = (tool, caller, inbound, why);
     }
 
     /// Notifies the backend that a session has ended: its client left, deleted it, or was silent

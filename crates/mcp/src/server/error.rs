@@ -127,20 +127,24 @@ impl Fault {
 
     /// A limit of the principal is reached.
     pub(super) fn limited(error: &ToolError) -> Self {
-        Self {
-            retry_after: error.retry_after,
-            ..Self::new(StatusCode::TOO_MANY_REQUESTS, runtime(error))
-        }
+        Self::later(StatusCode::TOO_MANY_REQUESTS, error)
     }
 
     /// Too much is open or in work; the client may try again after this time, if it is known.
     pub(super) fn overloaded(text: impl Into<String>, retry_after: Option<Duration>) -> Self {
         let mut error = ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, text.into());
-        let status = StatusCode::SERVICE_UNAVAILABLE;
         error.retry_after = retry_after;
+        Self::unavailable(&error)
+    }
+
+    pub(super) fn unavailable(error: &ToolError) -> Self {
+        Self::later(StatusCode::SERVICE_UNAVAILABLE, error)
+    }
+
+    fn later(status: StatusCode, error: &ToolError) -> Self {
         Self {
-            retry_after,
-            ..Self::new(status, runtime(&error, RUNTIME_ERROR))
+            retry_after: error.retry_after,
+            ..Self::new(status, runtime(error, RUNTIME_ERROR))
         }
     }
 }

@@ -1,10 +1,15 @@
 //! Serves a request of a known era, for every transport.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use callward_core::{BoxFuture, PeerObserver, PeerOutcome, PeerRequest, PeerSide, ProgressSink};
+use callward_core::{
+    BoxFuture, Delivery, ErrorKind, PeerObserver, PeerOutcome, PeerRequest, PeerSide, ProgressSink,
+    ToolError,
+};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::answer::Answer;
 use super::arrival::Arrival;
@@ -21,7 +26,13 @@ use crate::wire::{Era, meta};
 pub(super) struct Dispatcher {
     pub(super) backend: Arc<dyn Backend>,
     observer: Option<Arc<dyn PeerObserver>>,
+    /// Nothing new begins once it fires.
+    drain: CancellationToken,
 }
+
+/// When a client that is refused by a server that stops may ask again: another process may have
+/// taken over.
+const STOPS: Duration = Duration::from_secs(1);
 
 /// The result of a request.
 pub(super) enum Step {
@@ -34,10 +45,11 @@ pub(super) enum Step {
 }
 
 impl Dispatcher {
-    pub(super) fn new(backend: Arc<dyn Backend>) -> Self {
+    pub(super) fn new(backend: Arc<dyn Backend>, drain: CancellationToken) -> Self {
         Self {
             observer: backend.observer(),
             backend,
+            drain,
         }
     }
 
@@ -92,6 +104,10 @@ impl Dispatcher {
     }
 
     fn step(&self, request: &Request, arrival: Arrival) -> Result<Step, Fault> {
+        let begins = [method::CALL_TOOL, method::INITIALIZE, method::LISTEN];
+        if self.drain.is_cancelled() && begins.contains(&request.method.as_str()) {
+            return Err(self.refuse_new(request, arrival));
+        }
         if method::is_list(&request.method) {
             let admitted = self.backend.admit_list(&arrival.caller);
             admitted.map_err(|error| Fault::limited(&error))?;
@@ -126,6 +142,18 @@ impl Dispatcher {
         Ok(Step::Done(Answer::result(&request.id, &result)))
     }
 
+    fn refuse_new(&self, request: &Request, arrival: Arrival) -> Fault {
+        let text = "the server is stopping: ask again after a second";
+        let why = ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, text);
+        let why = why.with_retry_after(STOPS);
+        if let Some(name) = &request.name {
+            let arrival = arrival.of(request);
+            let inbound = Arc::new(arrival.inbound);
+            self.backend.refused(name, &arrival.caller, &inbound, &why);
+        }
+        Fault::unavailable(&why)
+    }
+
     fn call(&self, request: &Request, arrival: Arrival) -> Result<RunningCall, Fault> {
         let Some(name) = request.name.clone() else {
             return Err(Fault::invalid_params("`name` must be a string"));
@@ -138,8 +166,8 @@ impl Dispatcher {
             Some(arguments) if arguments.first() == Some(&b'{') => arguments.clone(),
             Some(_) => {
                 let reason = "`arguments` must be an object";
-                self.backend
-                    .refused(&name, &arrival.caller, &inbound, reason);
+                let why = ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, reason);
+                self.backend.refused(&name, &arrival.caller, &inbound, &why);
                 return Err(Fault::invalid_params(reason));
             }
         };

@@ -45,7 +45,8 @@ where
     W: AsyncWrite,
 {
     let (out, queue) = mpsc::channel(QUEUE);
-    let mut conversation = Conversation::new(Dispatcher::new(backend), out);
+    let mut conversation =
+        Conversation::new(Dispatcher::new(backend, CancellationToken::new()), out);
     let reading = async {
         let reader = pin!(reader);
         let mut lines = LineReader::new(reader, DEFAULT_MAX_LINE);

@@ -186,18 +186,42 @@ async fn a_call_whose_session_is_lost_is_not_sent_again_here() {
 }
 
 #[tokio::test]
-async fn an_unsafe_call_in_an_idle_session_follows_a_ping() {
-    let (upstream, mut server) = legacy_http("one").await;
-    tokio::time::pause();
-    tokio::time::advance(Duration::from_secs(31)).await;
-    tokio::time::resume();
-    let running = calling(&upstream, call("x", "{}"));
-    server.asked("ping").await.answer(404, "", "").await;
-    server.initialize("two").await;
-    let asked = server.answer(running).await;
-    assert_eq!(asked.headers["mcp-session-id"], "two");
-    // the session has just answered
-    server.serve(&upstream, call("x", "{}")).await;
+async fn an_unsafe_call_in_a_session_in_doubt_follows_a_ping() {
+    for doubt in ["idle", "broken", "no stream"] {
+        let (upstream, mut server) = legacy_http("one").await;
+        let mut stream = server.stream().await;
+        match doubt {
+            "idle" => {
+                tokio::time::pause();
+                tokio::time::advance(Duration::from_secs(31)).await;
+                tokio::time::resume();
+            }
+            "broken" => {
+                let error = server.fail_once(&upstream, async |asked| drop(asked)).await;
+                assert_fails(&error, ErrorKind::ConnectionLost, Delivery::Unknown);
+            }
+            _ => {
+                stream.events().await;
+                drop(stream);
+                stream = server.stream().await;
+            }
+        }
+        let running = calling(&upstream, call("x", "{}"));
+        let ping = server.asked("ping").await;
+        if doubt == "broken" {
+            // in place of 404
+            ping.answer(400, "", "no valid session ID provided").await;
+            server.greet_legacy("two").await;
+        } else {
+            ping.answer(404, "", "").await;
+            server.initialize("two").await;
+        }
+        let asked = server.answer(running).await;
+        assert_eq!(asked.headers["mcp-session-id"], "two");
+        // the session has just answered
+        server.serve(&upstream, call("x", "{}")).await;
+        drop(stream);
+    }
 }
 
 #[tokio::test]

@@ -61,7 +61,7 @@ impl Config {
         if self.audit.path.is_some() {
             self.profile.audit = self.audit.record;
         }
-        self.principals.generous = self.auth.is_on();
+        self.principals.generous = self.identifies();
         if !cache.layer.idempotent_writes {
             // the cache has a switch of its own; this one shows in plans
             self.profile.idempotent_ttl = None;

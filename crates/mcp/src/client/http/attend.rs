@@ -119,6 +119,7 @@ async fn attend(link: &Arc<HttpLink>) {
                 was_listening = true;
             }
         }
+        session.doubt();
         backoff.ended(since);
     }
 }

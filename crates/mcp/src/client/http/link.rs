@@ -38,7 +38,7 @@ use crate::wire::{Era, ParamHeaders, RpcError, code};
 /// Shorter values of headers are words rather than secrets.
 const LEAST_SECRET: usize = 8;
 
-/// After this idle time a session is checked by a ping.
+/// After this idle time a session is checked by a ping, as it is after a connection broke.
 const MAX_UNCHECKED: Duration = Duration::from_secs(30);
 
 /// Returns the values of a client's headers, and the credentials in them, and those of its query.
@@ -179,16 +179,17 @@ impl HttpLink {
     ) -> Result<Bytes, RequestError> {
         let mut session = self.greeted().await?;
         let is_unsafe = ask.call.is_some_and(|call| !call.plan().is_retryable());
-        if is_unsafe && session.can_be_forgotten() && session.idle() > MAX_UNCHECKED {
+        let is_unchecked = || {
+            let client = self.client.as_ref();
+            session.is_unchecked(MAX_UNCHECKED) || client.is_ok_and(|client| client.pool.lost_one())
+        };
+        if is_unsafe && session.can_be_forgotten() && is_unchecked() {
             // sent to a session that is lost, it could not be sent again
             let ping = peer::sign_of_life(session.info.era);
             let ping = self.exchange(&session, &ping);
-            // any other failure is left to the call to find
-            if let Ok(Err(RequestError::SessionGone)) =
-                tokio::time::timeout(handshake::PROBE_TIMEOUT, ping).await
-            {
-                session = self.greeted().await?;
-            }
+            // a failure that does not show that the session is lost is left to the call to find
+            let _ = tokio::time::timeout(handshake::PROBE_TIMEOUT, ping).await;
+            session = self.greeted().await?;
         }
         let answer = self.exchange(&session, ask).await;
         // a call may have run: only the retry layer sends it again
@@ -345,7 +346,11 @@ impl HttpLink {
             }
             Err(RequestError::SessionGone) => self.lose(session, Known::Legacy),
             Err(RequestError::Failed(error)) => match (error.delivery, error.kind) {
-                (Delivery::NotSent, ErrorKind::ConnectFailed) => self.shared.down(&error.message),
+                (Delivery::NotSent, ErrorKind::ConnectFailed) => {
+                    session.doubt();
+                    self.shared.down(&error.message);
+                }
+                (_, ErrorKind::ConnectionLost) => session.doubt(),
                 // a server of another era seems to answer now: the next call detects it
                 (Delivery::Answered, _) if error.code == Some(405) || is_lost(&error.message) => {
                     self.lose(session, Known::Nothing);

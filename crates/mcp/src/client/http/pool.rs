@@ -46,6 +46,12 @@ impl Pool {
         }
     }
 
+    /// Returns `true` if the server has closed the connection that was used last.
+    pub(super) fn lost_one(&self) -> bool {
+        let mut idle = self.idle.lock();
+        idle.conns.last_mut().is_some_and(|(_, conn)| !conn.look())
+    }
+
     /// Keeps a connection for the next request, unless it can take none.
     pub(super) fn put(self: &Arc<Self>, conn: Box<Conn>) {
         if !conn.is_ready() {

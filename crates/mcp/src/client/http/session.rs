@@ -28,8 +28,8 @@ pub(super) struct Session {
     pub(super) style: Style,
     /// The server has said that it has no stream of its own.
     pub(super) has_no_stream: AtomicBool,
-    /// When the server last answered in it.
-    answered: Mutex<Instant>,
+    /// When the server last answered in it; nothing if it may have been replaced since.
+    answered: Mutex<Option<Instant>>,
     /// Reports how long it lasted: of legacy servers that gave it an id, if an observer is set.
     pub(super) timer: Option<SessionTimer>,
 }
@@ -56,7 +56,7 @@ impl Session {
             info: Arc::new(info),
             headers,
             has_no_stream: AtomicBool::new(false),
-            answered: Mutex::new(Instant::now()),
+            answered: Mutex::new(Some(Instant::now())),
             timer: None,
         }
     }
@@ -83,12 +83,20 @@ impl Session {
 
     /// Takes note that the server has answered in it.
     pub(super) fn answered(&self) {
-        *self.answered.lock() = Instant::now();
+        *self.answered.lock() = Some(Instant::now());
     }
 
-    /// Returns how long ago the server last answered in it.
-    pub(super) fn idle(&self) -> Duration {
-        self.answered.lock().elapsed()
+    /// Takes note that a connection broke or could not be made: the server may be another process
+    /// now, which does not know the session.
+    pub(super) fn doubt(&self) {
+        *self.answered.lock() = None;
+    }
+
+    /// Returns `true` if the server has not answered in it for so long, or the session is in doubt.
+    pub(super) fn is_unchecked(&self, longest: Duration) -> bool {
+        self.answered
+            .lock()
+            .is_none_or(|answered| answered.elapsed() > longest)
     }
 
     /// Returns `true` if the session is one the server may forget.

@@ -249,7 +249,8 @@ impl Pool {
         };
         let mut status = InstanceStatus::default();
         status.state = state;
-        status.age = now.saturating_duration_since(entry.since);
+        let since = shared.and_then(|shared| shared.since());
+        status.age = now.saturating_duration_since(since.unwrap_or(entry.since));
         status.principal.clone_from(&entry.principal);
         status.session = entry.owner.as_ref().and_then(|owner| owner.1.clone());
         status.startup = entry.startup;

@@ -86,8 +86,8 @@ impl PipeLink {
                 "the server is not connected yet: wait for it to be ready".to_owned()
             }
             UpstreamStatus::Down(reason) => format!(
-                "the server is down ({reason}); it is being started again: call again later, and \
-                 check its command if this stays"
+                "the server is down ({reason}): call again later, and check its command if this \
+                 stays"
             ),
             UpstreamStatus::Closed => "the server was shut down".to_owned(),
         };

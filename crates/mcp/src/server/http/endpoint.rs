@@ -60,7 +60,7 @@ impl Endpoint {
             idle: options.session_idle,
         };
         Self {
-            dispatcher: Dispatcher::new(backend),
+            dispatcher: Dispatcher::new(backend, options.drain.clone()),
             sessions: Mutex::new(SessionTable::new(limits, Arc::new(ends))),
             bodies: Bodies::new(options.max_body, options.max_bodies, options.body_timeout),
             identify,

@@ -36,8 +36,10 @@ pub struct HttpOptions {
     pub session_idle: Duration,
     /// How often a silent stream is kept alive by a comment. Default: 15 s.
     pub keep_alive: Duration,
-    /// Ends open notification streams when fired, so that the server can drain. Calls go on.
-    /// Default: never fires.
+    /// Refuses new calls, sessions and subscriptions with 503 when fired. Calls in flight, and open
+    /// streams and sessions, go on. Default: never fires.
+    pub drain: CancellationToken,
+    /// Ends open notification streams when fired. Calls go on. Default: never fires.
     pub shutdown: CancellationToken,
 }
 
@@ -54,6 +56,7 @@ impl Default for HttpOptions {
             proxies: Vec::new(),
             session_idle: Duration::from_secs(30 * 60),
             keep_alive: Duration::from_secs(15),
+            drain: CancellationToken::new(),
             shutdown: CancellationToken::new(),
         }
     }
