@@ -36,7 +36,7 @@ impl Settings {
             return Err(BuildError::of_server(id, fault));
         }
         let mut rate = self.limits.rate;
-        (rate.tools, rate.per_principal) = (false, None);
+        rate.tools = false;
         rate.in_all = server.calls_per_minute;
         let rate =
             RateLimitLayer::new(rate).map_err(BuildError::of_the(format_args!("server `{id}`")))?;

@@ -13,16 +13,16 @@ use callward_limit::{Cap, ConcurrencyStatus, RateLimitConfig, RateStatus};
 /// use callward::{LimitsConfig, Stack};
 ///
 /// let mut limits = LimitsConfig::default();
-/// limits.rate.per_principal = Some(120.0);
+/// limits.rate.max_wait = Duration::from_secs(5);
 /// limits.attempt_timeout = Some(Duration::from_secs(90));
 /// let builder = Stack::builder().limits(limits);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub struct LimitsConfig {
-    /// The rates of tools and principals, and how long a call waits for a token. Its
-    /// [`max_wait`](RateLimitConfig::max_wait) holds for the rates of servers too. Default: tools
-    /// as their plans say, principals any number.
+    /// The rates of tools, and how long a call waits for a token. Its
+    /// [`max_wait`](RateLimitConfig::max_wait) holds for the rates of servers too. Default: as the
+    /// plans of tools say.
     pub rate: RateLimitConfig,
     /// How far progress may stretch an attempt. Default: to ten times its timeout.
     pub progress_cap: Cap,

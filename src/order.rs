@@ -57,7 +57,7 @@ pub(crate) type Guarded = Breaker<Breaker<RateLimit<ConcurrencyLimit<AttemptTime
 /// 7. **retry**: outside routing, so that a retry may go to another server; one deadline for all
 ///    attempts;
 /// 8. **hedge**: at most one second attempt beside each, from the retry budget;
-/// 9. **rate limit** of tools and principals: each attempt counts;
+/// 9. **rate limit** of tools: each attempt counts;
 /// 10. **attempt span**: one per try;
 /// 11. **router**: always ready; picks among candidates; awaits their readiness inside the call.
 pub(crate) type Layers = CallSpan<Audit<Authorize<PrincipalLimit<Cache<Inside>>>>>;

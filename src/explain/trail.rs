@@ -148,14 +148,11 @@ fn limits(of: &Explanation) -> Vec<Decision> {
     };
     let tool = of.plan().limits.calls_per_minute.filter(|_| rates.tools);
     let tool = tool.map(|rate| limit(rate, "for its tool"));
-    let principal = rates
-        .per_principal
-        .map(|rate| limit(rate, "for its principal"));
     let servers = of.candidates.iter().filter_map(|candidate| {
         let rate = candidate.calls_per_minute?;
         Some(limit(rate, "for all calls there together").at(candidate.server.clone()))
     });
-    tool.into_iter().chain(principal).chain(servers).collect()
+    tool.into_iter().chain(servers).collect()
 }
 
 /// Nothing of a tool whose plan depends on the arguments.

@@ -58,7 +58,7 @@ async fn a_setting_without_sense_fails_the_build_and_is_named() {
     let mut router = RouterConfig::default();
     router.cost_budget = Some(-1.0);
     let no_time = |limits: &mut LimitsConfig| limits.attempt_timeout = Some(Duration::ZERO);
-    let no_rate = |limits: &mut LimitsConfig| limits.rate.per_principal = Some(-1.0);
+    let no_rate = |limits: &mut LimitsConfig| limits.rate.in_all = Some(-1.0);
     let apart = |id| in_set(id).instances(Instances::Principal);
     let alone = |set: fn(Server) -> Server| with([set(server("a"))]);
     let rules = [rule(in_set("a"), "x"), rule(in_set("b"), "y")];
@@ -72,7 +72,7 @@ async fn a_setting_without_sense_fails_the_build_and_is_named() {
         (Stack::builder().loop_guard(guard), "failures"),
         (Stack::builder().router(router), "router: cost_budget"),
         (limits(no_time), "attempt_timeout"),
-        (limits(no_rate), "per_principal"),
+        (limits(no_rate), "in_all"),
         (alone(|one| one.calls_per_minute(0.0)), "server `a`: in_all"),
         (free, "server `a`: cost_factor"),
         (heavy, "server `a`: 101 is not a weight"),

@@ -41,7 +41,6 @@ async fn stack(builder: StackBuilder) -> Stack {
 #[tokio::test(start_paused = true)]
 async fn a_call_is_explained_with_its_hedge_rates_times_and_verifier() {
     let mut limits = LimitsConfig::default();
-    limits.rate.per_principal = Some(120.0);
     limits.progress_cap = Cap::Times(3);
     let builder = Stack::builder().hedge(HedgeConfig::default());
     let mut of_principals = PrincipalLimitConfig::default();
@@ -53,7 +52,6 @@ async fn a_call_is_explained_with_its_hedge_rates_times_and_verifier() {
         "slower than 95 of 100 such calls",
         "60 s, and 180 s with progress",
         "90 calls a minute for its tool, a call waits up to 30 s for its turn",
-        "120 calls a minute for its principal",
         "`calls_per_minute` of 3000 for its principal, and what exceeds it is refused",
         "600 calls a minute for all calls there together",
         "opens after 3 failures in a row, for 30 s\n",

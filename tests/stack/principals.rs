@@ -1,4 +1,4 @@
-//! What principals share: nothing, unless the cache is told that all may.
+//! Principals share no results, unless the cache is configured to share them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -8,26 +8,26 @@ use crate::sources::{root, sources};
 
 /// The most lines of code, without comments, blank lines and tests. A budget falls with its crate.
 const BUDGETS: [(&str, usize); 17] = [
-    ("audit", 1509),
-    ("auth", 2400),
+    ("audit", 1514),
+    ("auth", 2811),
     ("breaker", 1250),
     ("cache", 4045),
     ("chaos", 727),
-    ("core", 9150),
-    ("facade", 3076),
-    ("gateway", 9900),
-    ("limit", 1265),
+    ("core", 9313),
+    ("facade", 3105),
+    ("gateway", 10240),
+    ("limit", 1543),
     ("loopguard", 389),
-    ("mcp", 9560),
+    ("mcp", 9634),
     ("registry", 921),
     ("replay", 2264),
-    ("retry", 1532),
+    ("retry", 1534),
     ("router", 2434),
-    ("telemetry", 2062),
+    ("telemetry", 2063),
     ("testkit", 2436),
 ];
 /// The most lines of tests.
-const TESTS: usize = 48_500;
+const TESTS: usize = 50_500;
 
 /// What supports tests only, though it is not a test itself.
 const SUPPORT: [&str; 2] = ["testkit/src/hostile", "testkit/src/bin/soak"];

@@ -70,7 +70,7 @@ fn is_usable(text: &str) -> bool {
     (1..=MAX_NAME).contains(&text.len()) && !text.contains(char::is_control)
 }
 
-/// Without `=`, so that it is none of the other kinds.
+/// Without `=`, so that it differs from the other kinds.
 fn has_scheme(uri: &str) -> bool {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
     let scheme = uri.split_once(':').map_or("", |(scheme, _)| scheme);

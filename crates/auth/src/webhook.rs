@@ -1,10 +1,10 @@
 //! Asks a service of the operator whether a call is allowed.
 //!
 //! Each question is a POST of JSON, signed as [Standard Webhooks] has it: `webhook-signature` is
-//! `v1,` and the Base64 of the HMAC-SHA256 over `ID.TIMESTAMP.BODY`. The service answers with status
-//! 200 and `{"allow": true}`, or `{"allow": false, "reason": "..."}`. Every other answer, and none
-//! within the deadline, refuses the call. Answers are kept for a stated time and for equal calls of
-//! the same principal; failures are not kept.
+//! `v1,` and the Base64 of the HMAC-SHA256 over `ID.TIMESTAMP.BODY`. The service answers with
+//! status 200 and `{"allow": true}`, or `{"allow": false, "reason": "..."}`. Every other answer,
+//! and none within the deadline, refuses the call. Answers are kept for a stated time and for equal
+//! calls of the same principal; failures are not kept.
 //!
 //! [Standard Webhooks]: https://www.standardwebhooks.com
 

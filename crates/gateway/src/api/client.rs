@@ -30,8 +30,8 @@ use crate::{admin, args};
 /// Where a gateway is asked whose address is not a URL.
 const LOCALHOST: &str = "http://localhost/";
 
-/// The environment variable with the credential for the gateway at `--url`. It is no argument: all
-/// users could read that.
+/// The environment variable with the credential for the gateway at `--url`. It is not an argument,
+/// which all users could read.
 const TOKEN: &str = "CALLWARD_ADMIN_TOKEN";
 
 /// A gateway to ask.

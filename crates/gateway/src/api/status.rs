@@ -309,7 +309,6 @@ pub(super) fn limits(stack: &Stack) -> Value {
 fn rate(rate: &RateStatus, server: Option<&ServerId>) -> Value {
     let (scope, of, set) = match (server, &rate.subject) {
         (Some(server), _) => ("server", server.to_string(), None),
-        (None, RateSubject::Principal(principal)) => ("principal", principal.to_string(), None),
         (None, RateSubject::Tool { set, tool }) => ("tool", tool.to_string(), Some(set.as_str())),
         (None, other) => ("all", other.to_string(), None),
     };

@@ -68,7 +68,7 @@ async fn a_denied_tool_is_not_listed_and_its_calls_leave_a_record() {
 async fn a_webhook_decides_about_calls_that_the_rules_allow() {
     let decide = async |body: String| {
         let question: Value = serde_json::from_str(&body).unwrap();
-        let allow = question["arguments"]["id"] == 1 && question["principal"] == "anonymous";
+        let allow = question["arguments"]["order_id"] == 1 && question["principal"] == "anonymous";
         json!({"allow": allow, "reason": "only the first order"}).to_string()
     };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -86,11 +86,7 @@ async fn what_limits_hold_back_and_refuse_is_shown_and_measured() {
 #[tokio::test]
 async fn a_rate_refuses_what_comes_too_often_and_says_when_to_come_again() {
     // one call a minute, and no caller waits for the next
-    for (limits, more) in [
-        ("per_principal = 1", ""),
-        ("", "calls_per_minute = 1"),
-        ("", HINT),
-    ] {
+    for (limits, more) in [("", "calls_per_minute = 1"), ("", HINT)] {
         let before =
             format!("[retry]\nmax_retry_after = \"1s\"\n[limits]\nmax_wait = \"0s\"\n{limits}");
         let gateway = Gateway::configured(&shop(&before, more)).await;

@@ -232,8 +232,8 @@ async fn what_is_explained_is_what_the_result_tells_and_what_the_span_tells() {
     // each is the same trail, in one line
     let spans = collector.spans();
     let decisions = |span: &Collected| span.attributes.get(names::DECISIONS).cloned();
-    let told: Vec<_> = spans.iter().filter_map(decisions).collect();
-    assert_eq!(told, lines);
+    let shown: Vec<_> = spans.iter().filter_map(decisions).collect();
+    assert_eq!(shown, lines);
 }
 
 #[tokio::test]

@@ -30,7 +30,7 @@ operator POST /api/tools/shop__get_order/call {"order_id":1}
 viewer POST /api/tools/shop__get_order/explain {"order_id":1}
 "#;
 
-/// Roles, the greater last. A sender without a valid credential is none of them.
+/// Roles, the greater last. A sender without a valid credential has none.
 const ROLES: [&str; 3] = ["anyone", "viewer", "operator"];
 
 /// A gateway with a key for each role, and these keys.

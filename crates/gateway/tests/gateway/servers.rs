@@ -159,7 +159,7 @@ async fn instructions_stand_under_the_names_of_servers_also_of_a_late_one() {
     })
     .await;
     assert_eq!(both, "# kind\n\nBe kind.\n\n# late\n\nBe quick.");
-    // of a server without a tool for the caller nothing is told
+    // nothing is shown of a server without a tool for the caller
     let rule = "[[authorize]]\ntool = [\"late.*\"]\nthen = \"deny\"\n";
     let all = kind.server("kind") + &late.server("late");
     let gateway = Gateway::fixed(&format!("{rule}{all}")).await;

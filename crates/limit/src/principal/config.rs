@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use callward_core::Effect;
 use serde::{Deserialize, Serialize};
 
-/// The limits of each principal. `None`, the default of each, is no limit, unless limits are
+/// The limits of each principal. `None`, the default of each, sets no limit, unless limits are
 /// [`generous`](Self::generous).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]

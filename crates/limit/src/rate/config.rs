@@ -13,8 +13,6 @@ pub struct RateLimitConfig {
     /// Whether the rate in a tool's plan (its `rateLimitHint`) is enforced. Default: yes, with the
     /// feature `rate`.
     pub tools: bool,
-    /// How many calls a minute each principal may make. Default: no limit.
-    pub per_principal: Option<f64>,
     /// How many calls a minute may pass in all. Default: no limit.
     #[serde(skip)]
     pub in_all: Option<f64>,
@@ -28,7 +26,6 @@ impl Default for RateLimitConfig {
     fn default() -> Self {
         Self {
             tools: cfg!(feature = "rate"),
-            per_principal: None,
             in_all: None,
             max_wait: Duration::from_secs(30),
         }
@@ -42,20 +39,14 @@ impl RateLimitConfig {
     ///
     /// [`InvalidConfig`] names the first invalid setting.
     pub fn validate(&self) -> Result<(), InvalidConfig> {
-        for (field, rate) in [
-            ("per_principal", self.per_principal),
-            ("in_all", self.in_all),
-        ] {
-            if rate.is_some_and(|rate| !(rate.is_finite() && rate > 0.0)) {
-                let reason = "is not a number of calls a minute above 0; leave it out for no limit";
-                return Err(InvalidConfig::new(field, reason));
+        let wrong = match self.in_all {
+            Some(rate) if !(rate.is_finite() && rate > 0.0) => {
+                "is not a number of calls a minute above 0; leave it out for no limit"
             }
-            if rate.is_some() && !cfg!(feature = "rate") {
-                let reason = "needs the feature `rate` of callward-limit";
-                return Err(InvalidConfig::new(field, reason));
-            }
-        }
-        Ok(())
+            Some(_) if !cfg!(feature = "rate") => "needs the feature `rate` of callward-limit",
+            _ => return Ok(()),
+        };
+        Err(InvalidConfig::new("in_all", wrong))
     }
 }
 
@@ -64,20 +55,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn validate_names_the_invalid_setting() {
-        for (per_principal, in_all, field) in [
-            (None, None, None),
-            (Some(0.0), None, Some("per_principal")),
-            (Some(f64::NAN), None, Some("per_principal")),
-            (None, Some(-1.0), Some("in_all")),
-            (Some(1.0), Some(f64::INFINITY), Some("in_all")),
+    fn a_rate_is_a_number_above_zero() {
+        for (in_all, is_valid) in [
+            (None, true),
+            (Some(0.5), true),
+            (Some(0.0), false),
+            (Some(-1.0), false),
+            (Some(f64::NAN), false),
+            (Some(f64::INFINITY), false),
         ] {
             let config = RateLimitConfig {
-                per_principal,
                 in_all,
                 ..RateLimitConfig::default()
             };
-            assert_eq!(config.validate().err().map(|fault| fault.field), field);
+            assert_eq!(config.validate().is_ok(), is_valid, "{in_all:?}");
         }
     }
 }

@@ -27,7 +27,7 @@ pub struct RateLimitLayer(Arc<Inner>);
 /// a changed rate starts from zero.
 type Key = (RateSubject, u64);
 
-/// How many limits of principals and tools are kept. With more, those with full buckets are
+/// How many limits of tools are kept. With more, those with full buckets are
 /// dropped, or if there are none, all that no call waits for.
 const MAX_KEYS: usize = 10_000;
 
@@ -38,7 +38,7 @@ const BURST: Duration = Duration::from_secs(10);
 struct Inner {
     config: RateLimitConfig,
     in_all: Option<Arc<Bucket>>,
-    /// The limits of principals and tools, made on first use.
+    /// The limits of tools, made on first use.
     keyed: DashMap<Key, Arc<Bucket>>,
 }
 
@@ -86,15 +86,10 @@ impl RateLimitLayer {
         });
     }
 
-    /// Returns the limits that a call passes, its principal's first: a token that is taken there
-    /// and not used is the principal's own loss.
+    /// Returns the limits that a call passes.
     pub(crate) fn of(&self, call: &ToolCall) -> OfCall {
         let config = &self.0.config;
         let mut limits = Vec::new();
-        if let Some(rate) = config.per_principal {
-            let subject = RateSubject::Principal(call.caller().principal.clone());
-            limits.extend(self.keyed(subject, rate));
-        }
         let of_tool = call.plan().limits.calls_per_minute;
         if let Some(rate) = of_tool.filter(|_| config.tools) {
             let subject = RateSubject::Tool {

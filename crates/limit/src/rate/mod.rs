@@ -1,10 +1,9 @@
 //! The limit of calls per minute.
 //!
-//! **Rule.** A call passes up to three limits: its principal's, its tool's (the plan's
-//! `calls_per_minute`), and the one for all calls. Each is a token bucket of [governor]: steady,
-//! with a bounded burst. A call that finds no token waits in the limit's queue, first in, first
-//! out. If its turn would come after [`RateLimitConfig::max_wait`] or too late for its deadline, it
-//! is refused at once.
+//! **Rule.** A call passes up to two limits: its tool's (the plan's `calls_per_minute`), and the
+//! one for all calls. Each is a token bucket of [governor]: steady, with a bounded burst. A call
+//! that finds no token waits in the limit's queue, first in, first out. If its turn would come
+//! after [`RateLimitConfig::max_wait`] or too late for its deadline, it is refused at once.
 //!
 //! **Feature.** Without `rate`, which brings governor, no rate is limited: those of plans are not
 //! enforced, and a config with a rate is refused.

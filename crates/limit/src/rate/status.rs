@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use callward_core::{Principal, ReplicaSetId, ToolName};
+use callward_core::{ReplicaSetId, ToolName};
 
 /// Which calls a rate limit is for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -10,8 +10,6 @@ use callward_core::{Principal, ReplicaSetId, ToolName};
 pub enum RateSubject {
     /// All calls.
     InAll,
-    /// The calls of one principal.
-    Principal(Principal),
     /// The calls of one tool.
     Tool {
         /// The replica set that offers it.
@@ -25,7 +23,6 @@ impl fmt::Display for RateSubject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::InAll => f.write_str("all calls"),
-            Self::Principal(principal) => write!(f, "principal {principal}"),
             Self::Tool { set, tool } => write!(f, "{set}::{tool}"),
         }
     }

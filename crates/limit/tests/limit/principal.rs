@@ -15,7 +15,7 @@ use serde_json::json;
 use tokio::time::{Instant, advance, sleep_until};
 use tower::{Layer, ServiceExt};
 
-/// Limits, in the order of the fields; 0 is none.
+/// Limits, in the order of the fields; 0 means none.
 fn limits(of: [u32; 6]) -> PrincipalLimitConfig {
     serde_json::from_value(json!({
         "calls_per_minute": (of[0] > 0).then_some(of[0]),

@@ -190,24 +190,15 @@ async fn an_unpolled_waiter_keeps_no_other_beyond_its_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tools_principals_and_sets_do_not_share_a_limit() {
-    let bench = Bench::with(|config| {
-        (config.per_principal, config.max_wait) = (Some(60.0), Duration::ZERO);
-    });
+async fn tools_and_sets_do_not_share_a_limit() {
+    let bench = Bench::with(|config| config.max_wait = Duration::ZERO);
     let elsewhere = limited("a").set("elsewhere").build();
     for tool in [slow("a"), slow("b"), elsewhere] {
         for _ in 0..2 {
             bench.begin(by("ada", &tool)).await.unwrap();
         }
-        assert!(bench.begin(by("ada", &tool)).await.is_err());
+        assert!(bench.begin(by("bob", &tool)).await.is_err());
     }
-    let free = tool("free").build();
-    // a burst of ten each; a call that its tool refused used one up
-    bench.begin(by("ada", &free)).await.unwrap();
-    let error = bench.begin(by("ada", &free)).await.unwrap_err();
-    assert!(error.message.contains("principal ada"), "{error}");
-    assert_eq!(error.retry_after, Some(secs(1)));
-    bench.begin(by("bob", &free)).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -235,12 +226,14 @@ async fn a_limit_for_all_calls_is_shared_by_all() {
 #[tokio::test(start_paused = true)]
 async fn the_limits_kept_are_bounded_and_full_buckets_go_first() {
     const MAX: usize = 10_000;
-    let bench = Bench::with(|config| config.per_principal = Some(12.0));
-    let free = tool("free").build();
-    let pass = |name: &str| assert!(bench.begin(by(name, &free)).now_or_never().is_some());
+    let bench = Bench::with(|_| {});
+    let pass = |name: &str| {
+        let call = call(&slow(name), json!({}));
+        assert!(bench.begin(call).now_or_never().is_some());
+    };
     (0..2).for_each(|_| pass("patient"));
-    let waits = bench.begin(by("patient", &free));
-    (0..MAX + 1000).for_each(|n| pass(&n.to_string()));
+    let waits = bench.begin(call(&slow("patient"), json!({})));
+    (0..MAX + 1000).for_each(|n| pass(&format!("t{n}")));
     assert!(bench.layer.snapshot().len() <= MAX);
     assert_eq!(bench.waiting(), 1, "a limit with a waiting call is kept");
     waits.await.unwrap();
@@ -248,8 +241,8 @@ async fn the_limits_kept_are_bounded_and_full_buckets_go_first() {
 
     advance(secs(60)).await;
     (0..2).for_each(|_| pass("recent"));
-    (0..MAX - 500).for_each(|n| pass(&format!("new {n}")));
-    let _again = bench.begin(by("recent", &free));
+    (0..MAX - 500).for_each(|n| pass(&format!("new{n}")));
+    let _again = bench.begin(call(&slow("recent"), json!({})));
     assert_eq!(bench.waiting(), 1, "a bucket that is not full is kept");
 }
 

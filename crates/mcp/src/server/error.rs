@@ -17,12 +17,12 @@ use crate::wire::{Era, KNOWN_VERSIONS, RequestId, RpcError, code, object};
 ///
 /// The `data` of such an error always has five members: `kind` and `delivery` (the words of
 /// [`ErrorKind`](callward_core::ErrorKind) and [`Delivery`](callward_core::Delivery)), `server` (or
-/// null), `retryAfterMs` (or null) and `attempts` (0 if attempts were not counted). Four more
-/// are there where there is something to tell: `scopes`, all to ask for where the caller's credential
-/// lacks one; `principalLimit`, the limit that is reached, with `name`, `max` and
-/// `resetMs`, the time until it is as if unused, or null; `history`, all attempts of a call that
-/// was repeated ([`FailedAttempt`](callward_core::FailedAttempt)), and `outcome`, what is known of
-/// a call whose outcome is unknown, with the tool to check it with as clients see it
+/// null), `retryAfterMs` (or null) and `attempts` (0 if attempts were not counted). Four more are
+/// there if they apply: `scopes`, all to ask for where the caller's credential lacks one;
+/// `principalLimit`, the limit that is reached, with `name`, `max` and `resetMs`, the time until it
+/// is as if unused, or null; `history`, all attempts of a call that was retried
+/// ([`FailedAttempt`](callward_core::FailedAttempt)); and `outcome`, what is known of a call whose
+/// outcome is unknown, with the tool to check it with as clients see it
 /// ([`OutcomeUnknown`](callward_core::OutcomeUnknown)). A malformed call has the same `data` under
 /// −32602, and an unknown tool has none.
 ///

@@ -242,12 +242,12 @@ async fn a_principal_over_its_limit_gets_429_and_the_time_to_wait() {
         assert_eq!(limited.status(), 429);
         assert_eq!(limited.headers()["retry-after"], "2");
         let error = json(limited).await["error"].take();
-        assert_eq!(error["code"], -32010);
+        assert_eq!(error["code"], -33010);
         assert_eq!(error["data"]["retryAfterMs"], 1001);
         let limit = json!({"name": "calls_per_minute", "max": 9, "resetMs": 60_000});
         assert_eq!(error["data"]["principalLimit"], limit);
     }
-    // a server's own limit is no matter of HTTP here, and a ping is no list
+    // a server's own limit does not change the status, and a ping does not count as a list
     for other in [
         server.post(call("1", "limited", "")),
         server.modern("tools/call", r#""name":"limited""#),

@@ -216,13 +216,13 @@ fn transient_failures_are_retried_as_the_rule_of_the_tool_says() {
                     let found = classify(rule, &error);
                     assert_eq!(found, RetryDecision::Fail, "{kind} was retried already");
                     error.attempts = 0;
-                    let told = |history: &str| {
+                    let seen = |history: &str| {
                         let data = format!(r#"{{"history":{history}}}"#);
                         classify(rule, &error.clone().with_data(data.into()))
                     };
-                    assert_eq!(told("[{},{}]"), RetryDecision::Fail, "{kind} was at a peer");
+                    assert_eq!(seen("[{},{}]"), RetryDecision::Fail, "{kind} was at a peer");
                     assert_eq!(
-                        (told("[{}]"), told("2")),
+                        (seen("[{}]"), seen("2")),
                         (expected, expected),
                         "{kind} was not"
                     );

@@ -86,7 +86,7 @@ async fn forward(
         };
         let is_cut = line.len() as u64 == LINE_BYTES && !line.ends_with(b"\n");
         let written = String::from_utf8_lossy(&line);
-        // nothing is told of the rest: in it a secret could not be distinguished from its end
+        // nothing is shown of the rest: in it a secret could not be distinguished from its end
         let text = known.redact_next(written.trim_end(), is_cut);
         if is_cut && skip_line(&mut reader).await.is_err() {
             return;
