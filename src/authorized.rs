@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use callward_auth::{AuthorizeLayer, Decide, Policy};
+#[cfg(feature = "audit")]
+use callward_auth::AuthorizeLayer;
+use callward_auth::{Decide, Policy};
 use callward_core::trail::{Decision, Stage, Verdict};
 use callward_core::{Caller, ToolCall, ToolError};
 
