@@ -227,6 +227,18 @@ impl ToolError {
         error
     }
 
+    /// Leaves out the tool to check with, for a caller who may not know of it.
+    #[must_use]
+    pub fn without_verifier(mut self) -> Self {
+        if let Some(outcome) = &mut self.0.outcome
+            && outcome.verify_with.is_some()
+        {
+            Arc::make_mut(outcome).verify_with = None;
+            self.0.message = OutcomeUnknown::without_check(&self.0.message).into();
+        }
+        self
+    }
+
     /// Turns the error into another kind, keeping itself as the source and everything else as it
     /// was.
     #[must_use]

@@ -11,7 +11,7 @@ use callward::core::{
 };
 use callward::registry::Entry;
 use callward::{
-    Caller, Delivery, ErrorKind, ServerId, ToolCall, ToolError, ToolOutput, ToolServer,
+    Caller, Delivery, ErrorKind, ServerId, Stack, ToolCall, ToolError, ToolOutput, ToolServer,
 };
 use callward_mcp::server::{Asked, Backend, CallRequest, Introduction, ToolListing};
 use futures_util::StreamExt as _;
@@ -24,6 +24,19 @@ use crate::{instructions, report, view};
 
 /// The key of `_meta` under which a request for the list asks for plans, and the list has them.
 const PLANS: &str = "io.callward/plans";
+
+/// Returns `true` unless the rules hide the tool that an error names to check with.
+fn knows_verifier(stack: &Stack, caller: &Caller, error: &ToolError) -> bool {
+    let verifier = error
+        .outcome
+        .as_ref()
+        .and_then(|it| it.verify_with.as_ref());
+    let (Some(verifier), Some(policy)) = (verifier, stack.policy()) else {
+        return true;
+    };
+    let entry = stack.catalogue().find(verifier).cloned();
+    entry.is_some_and(|entry| policy.lists(caller, entry.tool()))
+}
 
 /// Serves a stack.
 pub(crate) struct StackBackend {
@@ -197,6 +210,10 @@ impl Backend for StackBackend {
             let _counted = counted;
             let (call, taken) = reports.begin(call?);
             let result = recorder.run(&stack, &name, call).await;
+            let result = result.map_err(|error| match knows_verifier(&stack, &caller, &error) {
+                true => error,
+                false => error.without_verifier(),
+            });
             match taken {
                 Some(taken) => taken.tell(result),
                 None => result,

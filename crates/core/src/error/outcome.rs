@@ -79,16 +79,21 @@ impl OutcomeUnknown {
     /// clients of this one know that tool by another name, or not at all. Whether the call may have
     /// run is stated here again.
     pub fn without_verifier(message: &str) -> String {
+        let shown = Self::without_check(message);
+        let stated = shown.strip_suffix("; the call may have run");
+        stated.unwrap_or(&shown).to_owned()
+    }
+
+    /// Leaves out of a message which tool to check with.
+    pub(super) fn without_check(message: &str) -> String {
         let named = message.rsplit_once("check with `");
         let named = named.and_then(|(before, rest)| Some((before, rest.split_once('`')?.1)));
-        let shown = match named {
+        match named {
             Some((before, after)) => match before.strip_suffix(": ") {
                 Some(before) => format!("{before}{after}"),
                 None => format!("{before}check{after}"),
             },
             None => message.to_owned(),
-        };
-        let stated = shown.strip_suffix("; the call may have run");
-        stated.unwrap_or(&shown).to_owned()
+        }
     }
 }

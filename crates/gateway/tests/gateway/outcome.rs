@@ -91,6 +91,24 @@ async fn a_write_whose_answer_is_lost_says_what_to_check_it_with() {
 }
 
 #[tokio::test]
+async fn a_tool_to_check_with_is_named_to_those_only_who_see_it() {
+    let shop = shop(&Ledger::new()).await;
+    let deny = "[[authorize]]\ntool = [\"shop.get_order\"]\nthen = \"deny\"\n";
+    let gateway = Gateway::configured(&format!("{deny}{}", config(&shop))).await;
+    let answer = gateway.mcp("shop__create_order", json!({"call": 1})).await;
+    let error = &answer["error"];
+    assert_eq!(error["data"]["kind"], "outcome_unknown", "{answer}");
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .contains("check what it did")
+    );
+    assert_eq!(error["data"]["outcome"]["verifyWith"], Value::Null);
+    assert!(!answer.to_string().contains("get_order"), "{answer}");
+}
+
+#[tokio::test]
 async fn refusals_of_another_gateway_open_no_breaker() {
     let hint = "prefix = false\n[servers.orders.tools.add_note]\nrateLimitHint = 1\n";
     let inner = Gateway::configured(&(sample("orders") + hint)).await;
