@@ -25,8 +25,8 @@ pub(crate) struct Shared {
 
 /// Decides about calls that the rules allow, outside of this process.
 pub trait Decide: Send + Sync + 'static {
-    /// Returns why the call is refused, if it is. The call waits for the answer.
-    fn decide(&self, call: &ToolCall) -> BoxFuture<'static, Result<(), String>>;
+    /// Decides about a call, which waits for the answer. The error refuses it: it was not sent.
+    fn decide(&self, call: &ToolCall) -> BoxFuture<'static, Result<(), ToolError>>;
 }
 
 /// What is reported about each refused call.

@@ -57,8 +57,8 @@ impl<S: ToolService> Service<ToolCall> for Authorize<S> {
         let next = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, next);
         Either::Right(Either::Right(Box::pin(async move {
-            if let Err(why) = answer.await {
-                let error = refused_outside(&call, &why, &shared.policy);
+            if let Err(mut error) = answer.await {
+                refused_outside(&call, &mut error, &shared.policy);
                 shared.note(&call, &error);
                 return Err(error);
             }
@@ -75,20 +75,18 @@ impl Shared {
     }
 }
 
-/// Refuses a call that the rules allow, and writes that into its record.
-fn refused_outside(call: &ToolCall, why: &str, policy: &Policy) -> ToolError {
+/// Writes into the record of a call, and into the error, that it was refused outside.
+fn refused_outside(call: &ToolCall, error: &mut ToolError, policy: &Policy) {
     let by = Arc::new(Authorization {
         rule: "webhook".into(),
         policy: policy.revision().cloned(),
     });
     if let Some(record) = &call.record {
+        let why = || error.message.clone();
         record.with(|facts| facts.authorization = Some(by.clone()));
-        record.decided(|| Decision::new(Stage::Authorize, Word::Refused, why.to_owned()));
+        record.decided(|| Decision::new(Stage::Authorize, Word::Refused, why()));
     }
-    let text = format!("the call is not authorized: {why}");
-    let mut error = ToolError::new(ErrorKind::Unauthorized, Delivery::NotSent, text);
     error.authorization = Some(by);
-    error
 }
 
 /// Decides about a call, and writes the decision into its record.

@@ -15,11 +15,14 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use callward_core::{BoxFuture, CredentialKind, Effect, ToolCall, human};
+use callward_core::{
+    BoxFuture, CredentialKind, Delivery, Effect, ErrorKind, ToolCall, ToolError, human,
+};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ring::hmac;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
 use url::Url;
@@ -28,6 +31,7 @@ use crate::Decide;
 use crate::authenticator::now;
 use crate::tokens::config::{Secret, secure_url};
 use crate::tokens::http::{Ask, Client, Http, Post};
+use crate::tokens::jwt::object;
 use crate::tokens::known::{Known, digest_of};
 
 /// The longest answer, in bytes.
@@ -36,6 +40,8 @@ const MAX_ANSWER: usize = 4 << 10;
 const MAX_REASON: usize = 200;
 /// How many questions are open at a time; more wait, within their deadline.
 const MAX_RUNNING: usize = 256;
+/// When a call may be made again that got no answer.
+const AGAIN: Duration = Duration::from_secs(1);
 /// Shorter secrets can be guessed.
 const MIN_SECRET: usize = 24;
 
@@ -79,11 +85,22 @@ struct Question<'a> {
     arguments: &'a RawValue,
 }
 
-#[derive(Deserialize)]
+/// Whether the call is allowed, and why not.
 struct Answer {
     allow: bool,
-    #[serde(default)]
     reason: Option<String>,
+}
+
+impl Answer {
+    /// Reads an object alone: in an array, members would count by their places.
+    fn read(body: &[u8]) -> Option<Self> {
+        let answer = object(body).ok()?;
+        let reason = answer.get("reason").and_then(Value::as_str);
+        Some(Self {
+            allow: answer.get("allow")?.as_bool()?,
+            reason: reason.map(str::to_owned),
+        })
+    }
 }
 
 /// The service. Clones are the same.
@@ -151,7 +168,7 @@ impl Webhook {
 }
 
 impl Decide for Webhook {
-    fn decide(&self, call: &ToolCall) -> BoxFuture<'static, Result<(), String>> {
+    fn decide(&self, call: &ToolCall) -> BoxFuture<'static, Result<(), ToolError>> {
         let caller = call.caller();
         let question = serde_json::from_slice(call.arguments()).and_then(|arguments| {
             serde_json::to_string(&Question {
@@ -167,10 +184,18 @@ impl Decide for Webhook {
         });
         let this = self.0.clone();
         Box::pin(async move {
-            let question = question.map_err(|_| "the arguments are not JSON".to_owned())?;
+            let not_json = |_| {
+                let text = "the call is not authorized: its arguments are not JSON";
+                ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, text)
+            };
+            let question = question.map_err(not_json)?;
             let digest = digest_of(&question);
+            let unauthorized = |why: String| {
+                let text = format!("the call is not authorized: {why}");
+                ToolError::new(ErrorKind::Unauthorized, Delivery::NotSent, text)
+            };
             if let Some(known) = this.known.get(&digest) {
-                return known;
+                return known.map_err(unauthorized);
             }
             let asked = tokio::time::timeout(this.timeout, this.ask(question)).await;
             let asked = asked.unwrap_or_else(|_| Err("it does not answer".to_owned()));
@@ -179,7 +204,9 @@ impl Decide for Webhook {
                 if !failed_before {
                     tracing::warn!(%error, "the authorization webhook fails: calls are refused");
                 }
-                "the authorization webhook cannot be asked".to_owned()
+                let text = "the authorization webhook gives no answer; nothing was sent";
+                let error = ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, text);
+                error.with_retry_after(AGAIN)
             })?;
             let allowed = match (answer.allow, answer.reason) {
                 (true, _) => Ok(()),
@@ -187,7 +214,7 @@ impl Decide for Webhook {
                 (false, Some(reason)) => Err(reason.chars().take(MAX_REASON).collect()),
             };
             this.known.keep(digest, allowed.clone(), this.keep);
-            allowed
+            allowed.map_err(unauthorized)
         })
     }
 }
@@ -203,8 +230,8 @@ impl Inner {
             post: Some(post),
         };
         let body = self.http.send(ask).await?;
-        let answer = serde_json::from_slice(&body);
-        answer.map_err(|_| "its answer is not `{\"allow\": true}` or the like".to_owned())
+        Answer::read(&body)
+            .ok_or_else(|| "its answer is not `{\"allow\": true}` or the like".to_owned())
     }
 
     fn sign(&self, body: String) -> Result<Post, String> {
@@ -235,7 +262,7 @@ impl Inner {
 mod tests {
     use callward_testkit::{call, tool};
     use parking_lot::Mutex;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -281,18 +308,22 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn only_an_answer_that_allows_lets_a_call_pass() {
-        let unasked = "the authorization webhook cannot be asked";
-        let refused = "the authorization webhook refuses it";
+        let unasked = (ErrorKind::Overloaded, "gives no answer");
+        let denied = |why| Err((ErrorKind::Unauthorized, why));
         let late = Duration::from_millis(1001);
         for (after, answer, expected) in [
             (Duration::ZERO, Ok(r#"{"allow":true,"more":1}"#), Ok(())),
             (Duration::from_millis(999), Ok(r#"{"allow":true}"#), Ok(())),
             (late, Ok(r#"{"allow":true}"#), Err(unasked)),
-            (Duration::ZERO, Ok(r#"{"allow":false}"#), Err(refused)),
+            (
+                Duration::ZERO,
+                Ok(r#"{"allow":false}"#),
+                denied("refuses it"),
+            ),
             (
                 Duration::ZERO,
                 Ok(r#"{"allow":false,"reason":"no"}"#),
-                Err("no"),
+                denied("not authorized: no"),
             ),
             (Duration::ZERO, Ok(r#"{"allow":"true"}"#), Err(unasked)),
             (Duration::ZERO, Ok(r#"{"reason":"yes"}"#), Err(unasked)),
@@ -301,13 +332,22 @@ mod tests {
                 Ok(r#"{"allow":false,"allow":true}"#),
                 Err(unasked),
             ),
+            (Duration::ZERO, Ok("[true]"), Err(unasked)),
+            (Duration::ZERO, Ok("[true,null]"), Err(unasked)),
             (Duration::ZERO, Ok(""), Err(unasked)),
             (Duration::ZERO, Err("it answered 500"), Err(unasked)),
         ] {
             let (webhook, service) = webhook();
             *service.answer.lock() = (after, answer);
             let decided = webhook.decide(&about(json!({}))).await;
-            assert_eq!(decided, expected.map_err(str::to_owned), "{answer:?}");
+            match (decided, expected) {
+                (Ok(()), Ok(())) => {}
+                (Err(error), Err((kind, part))) => {
+                    assert_eq!(error.kind, kind, "{answer:?}");
+                    assert!(error.message.contains(part), "{error}");
+                }
+                (decided, _) => panic!("{answer:?}: {decided:?}"),
+            }
         }
     }
 

@@ -99,6 +99,10 @@ const CUT_OFF: Duration = Duration::from_secs(2);
 /// that clients only listen on would keep the process alive.
 const LAST_WRITES: Duration = Duration::from_secs(1);
 
+/// How long requests are still answered after the last call: a client may list the tools to read
+/// its answer, and gives that up if its connection is refused.
+const LINGER: Duration = Duration::from_secs(1);
+
 /// Runs what serves clients until they leave, until asked to stop, or until the input ends. Then,
 /// after the lame-duck time, takes no new calls and waits until `drained` is, within the limit and
 /// until a second signal. Meanwhile listeners accept: a client whose connection is refused may give
@@ -146,6 +150,10 @@ pub(crate) async fn serve(
         tokio::select! {
             biased;
             () = drained => {
+                if waiting > 0 && stop.asked.is_cancelled() {
+                    let sleep = tokio::time::sleep(LINGER);
+                    stop.at_once.run_until_cancelled(sleep).await;
+                }
                 if waiting > 0 || stop.asked.is_cancelled() {
                     output::note("stopped: no call was cut off");
                 }
@@ -181,5 +189,33 @@ pub(crate) async fn end_servers(upstreams: &[Upstream], stop: &Stop) {
     tokio::select! {
         _ = join_all(upstreams.iter().map(Upstream::shutdown)) => {}
         () = stop.at_once.cancelled() => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_are_answered_for_a_second_after_the_last_call() {
+        for (calls, ends) in [(0, 0), (1, 6)] {
+            let (stop, began) = (Stop::default(), Instant::now());
+            let in_flight: Vec<_> = (0..calls).map(|_| stop.calls.token()).collect();
+            stop.asked.cancel();
+            let ended = async {
+                sleep(Duration::from_secs(5)).await;
+                drop(in_flight);
+            };
+            let serving = async {
+                stop.drained.cancelled().await;
+                assert_eq!(began.elapsed(), Duration::from_secs(ends));
+                Ok(())
+            };
+            let (calls, limit) = (stop.calls.clone(), Duration::from_secs(10));
+            let served = serve(serving, calls.wait(), &[], &stop, Duration::ZERO, limit);
+            tokio::join!(served, ended).0.unwrap();
+        }
     }
 }

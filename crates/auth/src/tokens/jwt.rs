@@ -74,7 +74,7 @@ fn is_object(text: &[u8]) -> bool {
 }
 
 /// Reads an object that no two parsers read differently: without duplicate members, for one.
-pub(super) fn object(text: &[u8]) -> Result<Claims, Reason> {
+pub(crate) fn object(text: &[u8]) -> Result<Claims, Reason> {
     let digest = FingerprintKey::fixed().json(text);
     let read = digest.and_then(|_| serde_json::from_slice(text).ok());
     read.ok_or(Reason::Malformed)

@@ -10,7 +10,7 @@ mod crypto;
 pub(crate) mod http;
 mod introspect;
 mod jwks;
-mod jwt;
+pub(crate) mod jwt;
 mod key;
 pub(crate) mod known;
 #[cfg(test)]

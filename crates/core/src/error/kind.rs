@@ -39,7 +39,7 @@ words! {
         Timeout = "timeout",
         /// The answer exceeds the limit for one message; the call has run.
         TooLarge = "too_large",
-        /// The server wants other credentials, or a rule wants a person to approve the call.
+        /// The server wants other credentials, or a rule or webhook refuses the call.
         Unauthorized = "unauthorized",
         /// No server offers a tool of this name.
         UnknownTool = "unknown_tool",

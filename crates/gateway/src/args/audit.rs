@@ -51,7 +51,7 @@ pub(crate) struct Show {
     /// Only calls of this tool: by its server's name of it, or as SET__NAME
     #[arg(long, value_name = "NAME")]
     pub(crate) tool: Option<String>,
-    /// Only calls of this principal
+    /// Only calls of this principal, or of the credential with this name
     #[arg(long, value_name = "NAME")]
     pub(crate) principal: Option<String>,
     /// Only calls with this outcome

@@ -74,13 +74,14 @@ fn is_asked(args: &Show, record: &Value) -> bool {
     matches!(of("kind"), Some("call" | "refused"))
         && args.tool.as_deref().is_none_or(is_tool)
         && is(&args.outcome, "outcome")
-        && is(&args.principal, "principal")
+        && (is(&args.principal, "principal")
+            || args.principal.as_deref() == record["credential"]["name"].as_str())
         // times are written so that their order is that of their texts
         && args.since.as_deref().is_none_or(|since| of("time") >= Some(since))
 }
 
-const COLUMNS: &str =
-    "seq time tool outcome principal client=client.name version=client.version server cache";
+const COLUMNS: &str = "seq time tool outcome rule principal name=credential.name client=client.name \
+     version=client.version server cache";
 
 /// Detects changes of logs.
 fn verify_logs(args: &Verify) -> Outcome {

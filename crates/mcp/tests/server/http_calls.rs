@@ -1,14 +1,19 @@
 //! Lists and calls over HTTP, byte by byte.
 
+use std::convert::Infallible;
 use std::future::ready;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use axum::body::Body;
+use bytes::Bytes;
 use callward_core::{Caller, Principal};
-use callward_mcp::server::{HttpOptions, Identified, Identify, Refused, router};
+use callward_mcp::server::{HttpEndpoint, HttpOptions, Identified, Identify, Refused, router};
 use http::request::Parts;
-use http::{HeaderValue, StatusCode};
+use http::{HeaderValue, Request, StatusCode, Version};
 use serde_json::json;
+use tokio::time::{Instant, sleep};
 
 use crate::backend::{Bench, ODD_RESULT, ODD_TOOL};
 use crate::http::{INITIALIZE, META, Server, ask, call, json, request, seen, session_of};
@@ -158,6 +163,65 @@ impl Identify for ByHeader {
     fn step_up(&self, _: &Parts, scopes: &str) -> Option<HeaderValue> {
         HeaderValue::from_str(&format!("Bearer scope=\"{scopes}\"")).ok()
     }
+}
+
+/// Some clients lose an answer that comes before the end of a request.
+#[tokio::test]
+async fn a_refusal_over_http_2_reads_a_small_body_first() {
+    for (version, reads) in [(Version::HTTP_11, false), (Version::HTTP_2, true)] {
+        let endpoint = HttpEndpoint::new(Bench::new(), Arc::new(ByHeader), HttpOptions::default());
+        let read = Arc::new(AtomicBool::new(false));
+        let seen = read.clone();
+        let part = async move {
+            seen.store(true, Ordering::Relaxed);
+            Ok::<_, Infallible>(Bytes::from_static(b"{}"))
+        };
+        let request = Request::post("http://localhost/mcp").version(version);
+        let request = request
+            .header("host", "localhost")
+            .header("x-user", "mallory");
+        let body = Body::from_stream(futures_util::stream::once(part));
+        let answer = endpoint.serve(request.body(body).unwrap()).await;
+        assert_eq!(answer.status(), 401);
+        assert_eq!(read.load(Ordering::Relaxed), reads, "{version:?}");
+    }
+}
+
+/// Knows every sender until it refuses all.
+#[derive(Default)]
+struct Revocable(AtomicBool);
+
+impl Identify for Revocable {
+    fn identify(&self, _: &Parts) -> Identified {
+        Identified::Now(match self.0.load(Ordering::Relaxed) {
+            true => Err(Refused::new(StatusCode::UNAUTHORIZED, "revoked")),
+            false => Ok(Arc::new(Caller::new(Principal::new("ada")))),
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_ends_soon_after_its_credential() {
+    let identify = Arc::new(Revocable::default());
+    let endpoint = HttpEndpoint::new(Bench::new(), identify.clone(), HttpOptions::default());
+    let wanted = format!(r#""notifications":{{"toolsListChanged":true}},{META}"#);
+    let listen = Request::post("http://localhost/mcp")
+        .header("host", "localhost")
+        .header("accept", "application/json, text/event-stream")
+        .header("content-type", "application/json")
+        .header("mcp-protocol-version", "2026-07-28")
+        .header("mcp-method", "subscriptions/listen")
+        .body(Body::from(request("subscriptions/listen", &wanted)));
+    let answer = endpoint.clone().serve(listen.unwrap()).await;
+    assert_eq!(answer.status(), 200);
+    let began = Instant::now();
+    let whole = axum::body::to_bytes(answer.into_body(), usize::MAX);
+    let revoked = async {
+        sleep(Duration::from_secs(25)).await;
+        identify.0.store(true, Ordering::Relaxed);
+    };
+    tokio::join!(whole, revoked).0.unwrap();
+    assert_eq!(began.elapsed(), Duration::from_secs(30));
 }
 
 #[tokio::test]

@@ -205,8 +205,14 @@ impl Faults<'_, '_> {
             "auth",
             "expected `keys = true`, `issuers` or `proxy`: without them, no client is asked",
         );
-        let is_named = *keys != KeySource::File("".into());
-        self.expect(is_named, "auth.keys", "expected the path of a file");
+        let is_path = !["", "true", "false"]
+            .map(|text| KeySource::File(text.into()))
+            .contains(keys);
+        self.expect(
+            is_path,
+            "auth.keys",
+            "expected `true`, or the path of a file",
+        );
         self.auth(auth);
         let webhook = config.authorize_webhook.as_ref();
         let webhook = webhook.map_or(Ok(()), |webhook| Webhook::new(webhook).map(drop));

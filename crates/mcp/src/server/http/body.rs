@@ -7,7 +7,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::StatusCode;
 use http_body::Body as _;
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Limited};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
@@ -23,6 +23,15 @@ const FREE: usize = 64 * 1024;
 /// The size of the blocks that hold a body while it arrives. After each one other tasks run: it may
 /// arrive as fast as it is read.
 const BLOCK: usize = 32 * 1024;
+
+/// How long the body of a refused request may take.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Reads a small body of a request that is refused. Over HTTP/2 an answer before the end of the
+/// request resets its stream, and some clients then lose the answer.
+pub(super) async fn discard(body: Body) {
+    let _ = timeout(PATIENCE, Limited::new(body, FREE).collect()).await;
+}
 
 /// Reads bodies, and bounds how many bytes of them are held at a time.
 #[derive(Debug)]

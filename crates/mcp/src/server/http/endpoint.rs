@@ -131,7 +131,7 @@ impl Endpoint {
         }
         let session = self.required_session(caller, parts)?;
         let replaced = session.open_stream();
-        Ok(self.notify(Subscription::LEGACY, async move {
+        Ok(self.notify(parts, Subscription::LEGACY, async move {
             replaced.cancelled().await;
             // held by the stream, so that it does not count as idle
             drop(session);
@@ -145,17 +145,21 @@ impl Endpoint {
         Ok(status(StatusCode::NO_CONTENT))
     }
 
-    /// Responds with the notifications of a subscription, until `end` or a shutdown.
+    /// Responds with the notifications of a subscription, until `end`, a shutdown, or the end of
+    /// the sender's credential.
     pub(super) fn notify(
         &self,
+        parts: &Parts,
         subscription: Subscription,
         end: impl Future<Output = ()> + Send + 'static,
     ) -> Response {
         let shutdown = self.options.shutdown.clone();
+        let refused = refused(self.identify.clone(), parts.clone());
         let ended = async move {
             tokio::select! {
                 () = end => {}
                 () = shutdown.cancelled() => {}
+                () = refused => {}
             }
         };
         let changes = self.dispatcher.backend.changes();
@@ -200,6 +204,21 @@ pub(super) fn refuse(fault: &Fault) -> Response {
     }
     set_retry_after(&mut response, fault.retry_after);
     response
+}
+
+/// How often the sender of an open request is identified again.
+const IDENTIFIED_EVERY: Duration = Duration::from_secs(10);
+
+/// Waits until the sender of a request is refused: its credential was revoked, or has expired. One
+/// that cannot be checked is no refusal.
+async fn refused(identify: Arc<dyn Identify>, parts: Parts) {
+    loop {
+        tokio::time::sleep(IDENTIFIED_EVERY).await;
+        match identify.identify(&parts).found().await {
+            Err(refused) if !refused.status.is_server_error() => return,
+            _ => {}
+        }
+    }
 }
 
 /// Says when the client may try again, in whole seconds and not too early.

@@ -33,6 +33,16 @@ pub enum Identified {
     Later(BoxFuture<'static, Result<Arc<Caller>, Refused>>),
 }
 
+impl Identified {
+    /// Waits for what is found.
+    pub(super) async fn found(self) -> Result<Arc<Caller>, Refused> {
+        match self {
+            Self::Now(found) => found,
+            Self::Later(found) => found.await,
+        }
+    }
+}
+
 impl fmt::Debug for Identified {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

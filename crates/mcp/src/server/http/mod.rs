@@ -21,7 +21,7 @@ use axum::Router;
 use axum::extract::Request;
 use axum::response::Response;
 use axum::routing::any;
-use http::{Method, StatusCode};
+use http::{Method, StatusCode, Version};
 
 use self::endpoint::{Endpoint, refuse, unidentified};
 use super::Backend;
@@ -64,12 +64,14 @@ impl HttpEndpoint {
         if parts.method == Method::OPTIONS {
             return cors::preflight(origin, &parts.headers);
         }
-        let identified = match endpoint.identify.identify(&parts) {
-            Identified::Now(found) => found,
-            Identified::Later(found) => found.await,
-        };
-        let answered = match identified {
-            Err(refused) => return cors::expose(unidentified(refused), origin),
+        let identified = endpoint.identify.identify(&parts);
+        let answered = match identified.found().await {
+            Err(refused) => {
+                if parts.version == Version::HTTP_2 {
+                    body::discard(body).await;
+                }
+                return cors::expose(unidentified(refused), origin);
+            }
             Ok(caller) => match parts.method {
                 Method::POST => post::take(&endpoint, &caller, &parts, body).await,
                 Method::GET => endpoint.listen(&caller, &parts),
