@@ -15,7 +15,7 @@ const BUDGETS: [(&str, usize); 17] = [
     ("chaos", 727),
     ("core", 9326),
     ("facade", 3107),
-    ("gateway", 10266),
+    ("gateway", 10306),
     ("limit", 1543),
     ("loopguard", 389),
     ("mcp", 9661),

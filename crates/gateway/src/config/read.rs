@@ -3,11 +3,13 @@
 //! A key is known if the serialized defaults have it. Each key is first read in a file of its own;
 //! one that cannot be read is reported and taken out, and the rest is read at once.
 
+use std::ops::Range;
+
 use callward::core::Field;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toml::Spanned;
-use toml::de::{DeString, DeTable, DeValue, ValueDeserializer};
+use toml::de::{DeString, DeTable, DeValue, Error, ValueDeserializer};
 
 use super::error::{Fault, Source};
 use super::server::ToolConfig;
@@ -92,35 +94,82 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Reads a file with this key alone. Of a list, each element is read alone too.
+    /// Reads a file with this key alone. Of a list, each element is read alone too; and of what has
+    /// keys of its own, the rest without the wrong one.
     fn alone<'t>(&self, value: &Spanned<DeValue<'t>>, path: &Path<'t>) -> Vec<Fault> {
-        let mut inner = value.clone();
-        for key in path.iter().rev() {
-            let mut table = DeTable::new();
-            table.insert(key.clone(), inner);
-            inner = Spanned::new(value.span(), DeValue::Table(table));
-        }
-        let Err(error) = Config::deserialize(ValueDeserializer::from(inner)) else {
-            return Vec::new();
-        };
-        if let DeValue::Array(items) = value.get_ref()
-            && items.len() > 1
+        let (mut faults, mut rest) = (Vec::<Fault>::new(), value.clone());
+        while faults.len() < MOST
+            && let Err(error) = with_only(&rest, path)
         {
-            let alone = |item: &Spanned<_>| DeValue::Array([item.clone()].into_iter().collect());
-            let each = items
-                .iter()
-                .map(|item| Spanned::new(item.span(), alone(item)));
-            let faults: Vec<_> = each.flat_map(|one| self.alone(&one, path)).collect();
-            if !faults.is_empty() {
-                return faults;
+            if let DeValue::Array(items) = rest.get_ref()
+                && items.len() > 1
+            {
+                let alone =
+                    |item: &Spanned<_>| DeValue::Array([item.clone()].into_iter().collect());
+                let each = items
+                    .iter()
+                    .map(|item| Spanned::new(item.span(), alone(item)));
+                let found: Vec<_> = each.flat_map(|one| self.alone(&one, path)).collect();
+                if !found.is_empty() {
+                    return found;
+                }
+            }
+            let mut fault = self.source.parser_fault(&error);
+            let key = dotted(path);
+            if !super::is_within(&fault.key, &key) {
+                fault = self.source.fault(Some(rest.span()), key, fault.message);
+            }
+            let is_in = |before: &Fault| super::is_within(&before.key, &fault.key);
+            if faults.iter().any(is_in) {
+                break; // what was cut is missing now
+            }
+            faults.push(fault);
+            if !error.span().is_some_and(|span| cut(&mut rest, &span)) {
+                break;
             }
         }
-        let mut fault = self.source.parser_fault(&error);
-        let key = dotted(path);
-        if !super::is_within(&fault.key, &key) {
-            fault = self.source.fault(Some(value.span()), key, fault.message);
+        faults
+    }
+}
+
+/// The most faults that are looked for in the value of one key.
+const MOST: usize = 20;
+
+/// Reads a file that has one key.
+fn with_only<'t>(value: &Spanned<DeValue<'t>>, path: &Path<'t>) -> Result<Config, Error> {
+    let mut inner = value.clone();
+    for key in path.iter().rev() {
+        let mut table = DeTable::new();
+        table.insert(key.clone(), inner);
+        inner = Spanned::new(value.span(), DeValue::Table(table));
+    }
+    Config::deserialize(ValueDeserializer::from(inner))
+}
+
+/// Takes out the innermost part that has this span. Returns `true` if there is one. The span of a
+/// table is that of its heading.
+fn cut(value: &mut Spanned<DeValue<'_>>, span: &Range<usize>) -> bool {
+    let has = |part: Range<usize>| part.start <= span.start && span.end <= part.end;
+    let is_it = |inner: &Spanned<DeValue<'_>>| has(inner.span());
+    match value.get_mut() {
+        DeValue::Table(table) => {
+            if table.iter_mut().any(|(_, inner)| cut(inner, span)) {
+                return true;
+            }
+            let mut parts = table.iter();
+            let found = parts.find(|(key, inner)| has(key.span()) || is_it(inner));
+            let key = found.map(|(key, _)| key.clone());
+            key.is_some_and(|key| table.remove(&key).is_some())
         }
-        vec![fault]
+        DeValue::Array(items) => {
+            if items.iter_mut().any(|inner| cut(inner, span)) {
+                return true;
+            }
+            let count = items.len();
+            *items = items.iter().filter(|item| !is_it(item)).cloned().collect();
+            items.len() < count
+        }
+        _ => false,
     }
 }
 
