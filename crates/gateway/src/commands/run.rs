@@ -1,6 +1,6 @@
 //! `callward run`: the stack around one MCP server.
 
-use std::pin::pin;
+use std::cell::Cell;
 use std::process::ExitCode;
 
 use callward_mcp::client::Upstream;
@@ -47,12 +47,13 @@ pub(crate) async fn run(args: Run, state: Option<&StateDir>, log: &Log) -> Outco
         };
         return serve::serve(runtime, listeners, manner, &config, state).await;
     }
-    let started = &runtime.started;
+    let (started, has_started) = (&runtime.started, Cell::new(false));
     let starting = async {
         started.finished().await;
         if let Some(error) = failure(&runtime) {
             return error;
         }
+        has_started.set(true);
         if runtime.stack.servers().iter().any(|server| !server.up) {
             output::note(format_args!(
                 "`{program}` has not listed its tools; attempts go on"
@@ -60,20 +61,16 @@ pub(crate) async fn run(args: Run, state: Option<&StateDir>, log: &Log) -> Outco
         }
         match evidence::keep(runtime.stack.clone()).await {}
     };
-    let mut starting = pin!(starting);
     let backend = StackBackend::new(runtime.clone());
     let (servers, stop) = (&runtime.upstreams, &runtime.stop);
     let mut served = tokio::select! {
-        error = &mut starting => Err(error),
+        error = starting => Err(error),
         served = stdio::serve(backend, config.http.drain, servers, stop) => served,
     };
-    if served.is_ok() {
+    if served.is_ok() && !has_started.get() {
         // the client may have left before it was known whether there is a server
-        served = tokio::select! {
-            biased;
-            error = &mut starting => Err(error),
-            () = started.soon() => Ok(()),
-        };
+        started.soon().await;
+        served = failure(&runtime).map_or(Ok(()), Err);
     }
     runtime.finish().await;
     served?;
