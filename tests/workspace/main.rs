@@ -2,7 +2,7 @@
 //!
 //! Dependencies point one way: `core` depends on none of ours; the layer crates and the registry
 //! on `core` only, so that each layer works alone; the facade on them and on no wire; `mcp` and the
-//! gateway on the facade. [`RULES`] has them as data, and `cargo metadata` the edges. Only normal
+//! gateway on the facade. `tls` depends on none, and is for what connects to others. [`RULES`] has them as data, and `cargo metadata` the edges. Only normal
 //! and build dependencies count, because tests may use what they like; `rmcp` is the exception.
 
 mod budgets;
@@ -18,6 +18,7 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 use crate::sources::{root, sources};
 
 const CORE: &str = "callward-core";
+const TLS: &str = "callward-tls";
 
 /// The layer crates and the registry depend on `core` alone: a layer that knew another layer could
 /// not be used without it.
@@ -37,10 +38,13 @@ const ON_CORE_ALONE: [&str; 11] = [
 ];
 
 /// The other packages, and the packages of this workspace that each may depend on.
-const RULES: [(&str, &[&str]); 6] = [
+const RULES: [(&str, &[&str]); 9] = [
     (CORE, &[]),
+    (TLS, &[]),
+    ("callward-auth", &[TLS]),
+    ("callward-telemetry", &[TLS]),
     ("callward", ON_CORE_ALONE.split_at(10).0),
-    ("callward-mcp", &["callward"]),
+    ("callward-mcp", &["callward", TLS]),
     // What the gateway needs of the layers, the facade exports; but credentials are the gateway's.
     (
         "callward-gateway",
@@ -50,6 +54,7 @@ const RULES: [(&str, &[&str]); 6] = [
             "callward-chaos",
             "callward-mcp",
             "callward-replay",
+            TLS,
         ],
     ),
     // Replays through the cache layer alone, so that its figures are the cache's.
@@ -90,7 +95,7 @@ fn may_name(from: &str, to: &str, dev: bool) -> bool {
     if to == "rmcp" {
         return dev && RMCP_IN_TESTS_OF.contains(&from);
     }
-    let of_core = to == CORE && from != "callward-gateway";
+    let of_core = to == CORE && ![TLS, "callward-gateway"].contains(&from);
     dev || (!is_in(&NEVER) && (!to.starts_with("callward") || of_core || is_in(&RULES)))
 }
 

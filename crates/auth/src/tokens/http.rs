@@ -1,14 +1,9 @@
 //! Asks issuers and webhooks, over HTTPS, without following redirects and with bounded answers.
 
-use std::sync::Arc;
-
 use callward_core::BoxFuture;
 use http::HeaderMap;
 use http::header::ACCEPT;
 use reqwest::redirect::Policy;
-use rustls::crypto::ring;
-use rustls::{ClientConfig, RootCertStore};
-use rustls_platform_verifier::Verifier;
 use url::Url;
 
 /// A request to an issuer or a webhook.
@@ -37,10 +32,11 @@ pub(crate) struct Client(reqwest::Client);
 
 impl Client {
     pub(crate) fn build(verifies: bool) -> Result<Self, String> {
+        let tls = callward_tls::client_config(verifies).map_err(|error| error.to_string())?;
         let built = reqwest::Client::builder()
             // a redirect would lead to a place that is not configured
             .redirect(Policy::none())
-            .tls_backend_preconfigured(tls(verifies)?)
+            .tls_backend_preconfigured(tls)
             .build();
         built
             .map(Self)
@@ -72,23 +68,4 @@ impl Http for Client {
             Ok(body)
         })
     }
-}
-
-/// Names the provider, so that it does not depend on what else is linked into the process.
-fn tls(verifies: bool) -> Result<ClientConfig, String> {
-    let provider = Arc::new(ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()
-        .map_err(|error| format!("no TLS: {error}"))?;
-    if !verifies {
-        // plain HTTP works on machines without any certificate
-        let none = RootCertStore::empty();
-        return Ok(config.with_root_certificates(none).with_no_client_auth());
-    }
-    let verifier = Verifier::new(provider)
-        .map_err(|error| format!("no TLS: the system's certificates cannot be used: {error}"))?;
-    Ok(config
-        .dangerous() // "dangerous" is any verifier but rustls' own; this is the system's
-        .with_custom_certificate_verifier(Arc::new(verifier))
-        .with_no_client_auth())
 }

@@ -277,13 +277,9 @@ fn client(verifies: bool, socket: Option<&str>) -> Result<Client, AppError> {
     if socket.is_some() {
         return Err(AppError::Usage("--url: no Unix sockets here".into()));
     }
-    // an error means that a provider is installed already
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    if !verifies {
-        // plain HTTP works on machines without any certificate
-        builder = builder.tls_certs_only([]);
-    }
-    let built = builder.build();
+    let tls = callward_tls::client_config(verifies);
+    let tls = tls.map_err(|error| AppError::Remote(error.to_string()))?;
+    let built = builder.tls_backend_preconfigured(tls).build();
     built.map_err(|error| AppError::Remote(format!("no HTTP client: {error}")))
 }
 

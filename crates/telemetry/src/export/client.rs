@@ -2,14 +2,10 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 
 use http::{HeaderMap, Request, Response};
 use opentelemetry_http::{Bytes, HttpClient, HttpError};
 use reqwest::redirect::Policy;
-use rustls::crypto::ring;
-use rustls::{ClientConfig, RootCertStore};
-use rustls_platform_verifier::Verifier;
 
 use super::config::OtlpConfig;
 
@@ -24,11 +20,13 @@ pub(super) struct Client {
 impl Client {
     pub(super) fn build(config: &OtlpConfig) -> Result<Self, String> {
         let mut urls = [&config.traces, &config.metrics].into_iter().flatten();
+        let verifies = urls.any(|url| url.scheme() == "https");
+        let tls = callward_tls::client_config(verifies).map_err(|error| error.to_string())?;
         let builder = reqwest::blocking::Client::builder()
             .timeout(config.timeout)
             // a redirect would send the headers to a place that is not configured
             .redirect(Policy::none())
-            .tls_backend_preconfigured(tls(urls.any(|url| url.scheme() == "https"))?);
+            .tls_backend_preconfigured(tls);
         // a blocking client must not be built within an async runtime
         let building = std::thread::spawn(|| builder.build());
         let built = building.join().map_err(|_| "no HTTP client: it panicked")?;
@@ -53,24 +51,4 @@ impl HttpClient for Client {
         request.headers_mut().extend(self.headers.clone());
         self.http.send_bytes(request)
     }
-}
-
-/// Names the provider, so that it does not depend on what else is linked into the process.
-fn tls(verifies: bool) -> Result<ClientConfig, String> {
-    let provider = Arc::new(ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()
-        .map_err(|error| format!("no TLS: {error}"))?;
-    if !verifies {
-        // plain HTTP works on machines without any certificate
-        return Ok(config
-            .with_root_certificates(RootCertStore::empty())
-            .with_no_client_auth());
-    }
-    let verifier = Verifier::new(provider)
-        .map_err(|error| format!("no TLS: the system's certificates cannot be used: {error}"))?;
-    Ok(config
-        .dangerous() // "dangerous" is any verifier but rustls' own; this is the system's
-        .with_custom_certificate_verifier(Arc::new(verifier))
-        .with_no_client_auth())
 }

@@ -11,9 +11,6 @@ use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
 use hyper_util::client::proxy::matcher::Matcher;
 use percent_encoding::percent_decode_str;
-use rustls::ClientConfig;
-use rustls::crypto::ring;
-use rustls_platform_verifier::Verifier;
 use url::Url;
 
 use super::answer::AnswerBody;
@@ -56,7 +53,8 @@ impl Client {
             let url = redact::url(url.as_str());
             format!("no HTTP client: {url} cannot be asked for: {error}")
         })?;
-        let tls = tls(url.scheme() == "https")?;
+        let tls = callward_tls::client_config(url.scheme() == "https");
+        let tls = tls.map_err(|error| error.to_string())?;
         let mut connect = Connect::new(&uri, proxies, tls, connect_timeout, connections)?;
         // what is configured comes before what follows from the address
         let host = uri.authority().map(Authority::as_str).unwrap_or_default();
@@ -177,24 +175,4 @@ fn take_credentials(url: &mut Url) -> Option<HeaderValue> {
     let mut header = HeaderValue::try_from(header).ok()?;
     header.set_sensitive(true);
     Some(header)
-}
-
-/// The provider is named here, so that it does not depend on what else is linked into the process.
-fn tls(verifies: bool) -> Result<ClientConfig, String> {
-    let provider = Arc::new(ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()
-        .map_err(|error| format!("no TLS: {error}"))?;
-    if !verifies {
-        // plain HTTP works on machines without any certificate
-        return Ok(config
-            .with_root_certificates(rustls::RootCertStore::empty())
-            .with_no_client_auth());
-    }
-    let verifier = Verifier::new(provider)
-        .map_err(|error| format!("no TLS: the system's certificates cannot be used: {error}"))?;
-    Ok(config
-        .dangerous() // rustls calls any custom verifier dangerous; this is the system's
-        .with_custom_certificate_verifier(Arc::new(verifier))
-        .with_no_client_auth())
 }
