@@ -140,7 +140,11 @@ impl Recorder {
         if let Some(caller) = caller {
             self.caller(caller, &mut out);
         }
-        let by = refuser(error);
+        let by = match error.kind {
+            // no call waits for a permit before its tool is known
+            ErrorKind::Overloaded if error.authorization.is_none() => Some("shutdown"),
+            _ => refuser(error),
+        };
         out.put("decision", json!({"verdict": "refused", "by": by}));
         if let Some(by) = &error.authorization {
             out.put_rule(by);

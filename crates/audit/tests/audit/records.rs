@@ -151,15 +151,18 @@ async fn refusals_of_unknown_tools_are_cut_and_rate_limited() {
     let log = bed.open();
     let long = "x".repeat(10_000);
     let error = ToolError::new(ErrorKind::UnknownTool, Delivery::NotSent, "no tool");
-    for _ in 0..60 {
+    let stopping = ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, "stopping");
+    log.note_refused("a", Some(&ada()), None, &stopping);
+    for _ in 0..59 {
         log.note_refused(&long, Some(&ada()), None, &error);
     }
     log.close().await;
     let records = bed.records("refused");
     assert_eq!(records.len(), 50);
-    assert_eq!(records[0]["principal"], "ada");
-    assert_eq!(records[0]["error"]["kind"], "unknown_tool");
-    assert_eq!(records[0]["tool"].as_str().unwrap().chars().count(), 201);
+    assert_eq!(records[0]["decision"]["by"], "shutdown");
+    assert_eq!(records[1]["principal"], "ada");
+    assert_eq!(records[1]["error"]["kind"], "unknown_tool");
+    assert_eq!(records[1]["tool"].as_str().unwrap().chars().count(), 201);
     // the writer states them with each write
     let notes = bed.records("suppressed");
     let counts = notes.iter().map(|note| note["records"].as_u64().unwrap());
