@@ -1,6 +1,5 @@
 //! The future of a call that holds a permit.
 
-use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -8,6 +7,7 @@ use pin_project_lite::pin_project;
 
 pin_project! {
     /// A call that holds its permit until its result is there, or until it is dropped.
+    #[derive(Debug)]
     pub struct Permitted<F, P> {
         #[pin]
         inner: F,
@@ -30,11 +30,5 @@ impl<F: Future, P> Future for Permitted<F, P> {
         // releases the permit now, not when the future is dropped
         *this.permit = None;
         Poll::Ready(result)
-    }
-}
-
-impl<F, P> fmt::Debug for Permitted<F, P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Permitted").finish_non_exhaustive()
     }
 }
