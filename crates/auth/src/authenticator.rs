@@ -20,8 +20,9 @@ pub(crate) const KEY_PREFIX: &str = "cwk_";
 /// Decides whether a token is valid.
 pub trait VerifyToken: Send + Sync + 'static {
     /// Returns whose token it is, at once if no other machine has to be asked. The token is not
-    /// empty, has at most [`MAX_CREDENTIAL`] bytes, and only characters of a bearer token.
-    fn verify(&self, token: &str) -> Authenticated;
+    /// empty, has at most [`MAX_CREDENTIAL`] bytes, and only characters of a bearer token. `peer` is
+    /// that of its [`Sender`].
+    fn verify(&self, token: &str, peer: Option<IpAddr>) -> Authenticated;
 }
 
 /// What [`VerifyToken::verify`] finds.
@@ -121,7 +122,7 @@ impl Authenticator {
             false => &self.tokens,
         };
         let verifier = verifier.as_ref().ok_or(Reason::UnknownKey)?;
-        Ok(verifier.verify(token))
+        Ok(verifier.verify(token, sender.peer))
     }
 }
 
@@ -136,7 +137,7 @@ fn valid_now(shown: &Result<Arc<Caller>, Reason>) -> Result<Arc<Caller>, Reason>
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "issuers and authorities state times of the day, and nothing else here reads them"
+    reason = "people, issuers and authorities state times of the day; nothing else reads them"
 )]
 pub(crate) fn now() -> SystemTime {
     SystemTime::now()
@@ -160,7 +161,10 @@ fn bearer<'r>(headers: &'r HeaderMap, uri: &Uri) -> Result<Option<&'r str>, Reas
         return Err(Reason::Several);
     }
     let text = value.to_str().map_err(|_| Reason::Malformed)?;
-    let (scheme, token) = text.split_once(' ').ok_or(Reason::Malformed)?;
+    let (scheme, token) = text.split_once(' ').unwrap_or((text, ""));
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(Reason::Scheme);
+    }
     let token = token.trim_matches(' ');
     if token.len() > MAX_CREDENTIAL {
         return Err(Reason::TooLong);
@@ -169,7 +173,7 @@ fn bearer<'r>(headers: &'r HeaderMap, uri: &Uri) -> Result<Option<&'r str>, Reas
     let is_sign = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte);
     let body = token.trim_end_matches('=');
     let is_token = !body.is_empty() && body.bytes().all(is_sign);
-    match scheme.eq_ignore_ascii_case("bearer") && is_token {
+    match is_token {
         true => Ok(Some(token)),
         false => Err(Reason::Malformed),
     }
@@ -187,7 +191,7 @@ mod tests {
     struct All(&'static str);
 
     impl VerifyToken for All {
-        fn verify(&self, _: &str) -> Authenticated {
+        fn verify(&self, _: &str, _: Option<IpAddr>) -> Authenticated {
             let principal = Principal::new(self.0);
             Authenticated::Now(Ok(Arc::new(Caller::new(principal))))
         }
@@ -239,15 +243,15 @@ mod tests {
                 refused(Reason::Several),
             ),
             (&[b"Bearer a", b""], "/mcp", refused(Reason::Several)),
-            (&[b""], "/mcp", refused(Reason::Malformed)),
+            (&[b""], "/mcp", refused(Reason::Scheme)),
             (&[b"Bearer"], "/mcp", refused(Reason::Malformed)),
             (&[b"Bearer "], "/mcp", refused(Reason::Malformed)),
             (&[b"Bearer =="], "/mcp", refused(Reason::Malformed)),
             (&[b"Bearer a b"], "/mcp", refused(Reason::Malformed)),
             (&[b"Bearer a,Bearer b"], "/mcp", refused(Reason::Malformed)),
             (&[b"Bearer a\xff"], "/mcp", refused(Reason::Malformed)),
-            (&[b"Basic YTpi"], "/mcp", refused(Reason::Malformed)),
-            (&[b"cwk_a"], "/mcp", refused(Reason::Malformed)),
+            (&[b"Basic YTpi"], "/mcp", refused(Reason::Scheme)),
+            (&[b"cwk_a"], "/mcp", refused(Reason::Scheme)),
             (&[], "/mcp?access_token=a", refused(Reason::Malformed)),
             (&[], "/mcp?a=b&key=cwk_a", refused(Reason::Malformed)),
             (
@@ -304,7 +308,7 @@ mod tests {
             (None, None),
             (Some("Bearer cwk_a"), known("keys")),
             (Some("Bearer a"), refused(Reason::UnknownKey)),
-            (Some("Basic a"), refused(Reason::Malformed)),
+            (Some("Basic a"), refused(Reason::Scheme)),
         ] {
             for (user, of_user) in [(None, None), (Some("ada"), known("proxy#ada"))] {
                 let mut headers = HeaderMap::new();

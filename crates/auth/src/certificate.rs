@@ -3,7 +3,6 @@
 //! The caller of this module has verified the certificate, and knows which of the authorities that
 //! it trusts vouches for it.
 
-use std::fmt::Write;
 use std::time::SystemTime;
 
 use callward_core::{Caller, Credential, CredentialKind, Principal};
@@ -13,7 +12,7 @@ use x509_cert::der::Decode;
 use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::{DirectoryString, GeneralName};
 
-use crate::Reason;
+use crate::{Reason, hex};
 
 /// The longest name, in bytes: that of a SPIFFE ID.
 const MAX_NAME: usize = 2048;
@@ -23,11 +22,8 @@ const MAX_NAME: usize = 2048;
 /// principals, also if both call themselves the same.
 #[must_use]
 pub fn issuer(authority_key: &[u8]) -> String {
-    let mut issuer = "certificate:".to_owned();
-    for byte in Sha256::digest(authority_key).iter().take(16) {
-        let _ = write!(issuer, "{byte:02x}"); // a text takes all
-    }
-    issuer
+    let hash = Sha256::digest(authority_key).into_iter().take(16);
+    format!("certificate:{}", hex(hash))
 }
 
 /// Returns the caller that a certificate in DER names, until it expires.

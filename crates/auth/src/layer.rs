@@ -10,14 +10,8 @@ use crate::rules::Policy;
 use crate::service::Authorize;
 
 /// Wraps a service in [`Authorize`].
-#[derive(Debug, Clone, Default)]
-pub struct AuthorizeLayer {
-    /// `None` if no call is refused but for its scopes, and nothing has to know of that.
-    pub(crate) shared: Option<Arc<Shared>>,
-}
-
 #[derive(Clone, Default)]
-pub(crate) struct Shared {
+pub struct AuthorizeLayer {
     pub(crate) policy: Arc<Policy>,
     pub(crate) refused: Option<Refused>,
     pub(crate) decide: Option<Arc<dyn Decide>>,
@@ -32,9 +26,9 @@ pub trait Decide: Send + Sync + 'static {
 /// What is reported about each refused call.
 pub(crate) type Refused = Arc<dyn Fn(&ToolCall, &ToolError) + Send + Sync>;
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for AuthorizeLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared")
+        f.debug_struct("AuthorizeLayer")
             .field("policy", &self.policy)
             .finish_non_exhaustive()
     }
@@ -49,38 +43,32 @@ impl AuthorizeLayer {
 
     /// Replaces the policy.
     #[must_use]
-    pub fn with_policy(self, policy: Arc<Policy>) -> Self {
-        match self.shared.is_none() && policy.is_open() {
-            true => self,
-            false => self.with(|shared| shared.policy = policy),
-        }
+    pub fn with_policy(mut self, policy: Arc<Policy>) -> Self {
+        self.policy = policy;
+        self
     }
 
     /// Calls a function with each refused call and its error. It must not block. Default: none.
     #[must_use]
-    pub fn on_refused(self, call: impl Fn(&ToolCall, &ToolError) + Send + Sync + 'static) -> Self {
-        self.with(|shared| shared.refused = Some(Arc::new(call)))
+    pub fn on_refused(
+        mut self,
+        call: impl Fn(&ToolCall, &ToolError) + Send + Sync + 'static,
+    ) -> Self {
+        self.refused = Some(Arc::new(call));
+        self
     }
 
     /// Asks about each call that the rules allow. Default: nothing is asked.
     #[must_use]
-    pub fn decided_by(self, decide: Arc<dyn Decide>) -> Self {
-        self.with(|shared| shared.decide = Some(decide))
-    }
-
-    fn with(self, set: impl FnOnce(&mut Shared)) -> Self {
-        let mut shared = self.shared.as_deref().cloned().unwrap_or_default();
-        set(&mut shared);
-        Self {
-            shared: Some(Arc::new(shared)),
-        }
+    pub fn decided_by(mut self, decide: Arc<dyn Decide>) -> Self {
+        self.decide = Some(decide);
+        self
     }
 
     /// Returns the policy, unless it is [open](Policy::is_open).
     #[must_use]
     pub fn policy(&self) -> Option<&Arc<Policy>> {
-        let policy = &self.shared.as_ref()?.policy;
-        (!policy.is_open()).then_some(policy)
+        (!self.policy.is_open()).then_some(&self.policy)
     }
 }
 
@@ -88,9 +76,7 @@ impl<S> Layer<S> for AuthorizeLayer {
     type Service = Authorize<S>;
 
     fn layer(&self, inner: S) -> Authorize<S> {
-        Authorize {
-            inner,
-            shared: self.shared.clone(),
-        }
+        let layer = Arc::new(self.clone());
+        Authorize { inner, layer }
     }
 }

@@ -28,3 +28,9 @@ pub use proxy::{InvalidProxy, ProxyConfig, TrustedProxy};
 pub use refusal::{Reason, Refusal};
 pub use rules::Policy;
 pub use service::{Authorize, AuthorizeFuture, unknown_tool};
+
+/// Writes bytes as hexadecimal digits.
+fn hex(bytes: impl IntoIterator<Item = u8>) -> String {
+    let bytes = bytes.into_iter();
+    bytes.map(|byte| format!("{byte:02x}")).collect()
+}

@@ -72,23 +72,25 @@ pub enum Challenge<'a> {
 }
 
 impl Challenge<'_> {
-    /// Returns the value, with the URL of the endpoint's metadata.
+    /// Returns the value. With the URL of the endpoint's metadata it says where clients learn how to
+    /// get a token, and for which scopes.
     #[must_use]
-    pub fn header(self, metadata: &Url) -> HeaderValue {
-        let metadata = format!("resource_metadata={}", quoted(metadata.as_str()));
-        let read = quoted(SCOPES[0]);
-        let text = match self {
-            Self::Missing => format!("Bearer {metadata}, scope={read}"),
-            Self::Invalid => {
-                format!("Bearer error=\"invalid_token\", {metadata}, scope={read}")
-            }
+    pub fn header(self, metadata: Option<&Url>) -> HeaderValue {
+        let (error, scopes) = match self {
+            Self::Missing => (None, SCOPES[0].to_owned()),
+            Self::Invalid => (Some("error=\"invalid_token\""), SCOPES[0].to_owned()),
             Self::InsufficientScope(scopes) => {
-                let scopes = quoted(&scopes.join(" "));
-                format!("Bearer error=\"insufficient_scope\", scope={scopes}, {metadata}")
+                (Some("error=\"insufficient_scope\""), scopes.join(" "))
             }
         };
+        let how = metadata.map(|url| {
+            let (url, scopes) = (quoted(url.as_str()), quoted(&scopes));
+            format!("resource_metadata={url}, scope={scopes}")
+        });
+        let parts = error.into_iter().chain(how.as_deref());
+        let text = format!("Bearer {}", Vec::from_iter(parts).join(", "));
         // what is quoted is ASCII, so there is no error
-        HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("Bearer"))
+        HeaderValue::try_from(text.trim_end()).unwrap_or(HeaderValue::from_static("Bearer"))
     }
 }
 
@@ -153,11 +155,11 @@ mod tests {
             (
                 Challenge::InsufficientScope(&["tools:read", "tools:destroy"]),
                 format!(
-                    "Bearer error=\"insufficient_scope\", scope=\"tools:read tools:destroy\", {at}"
+                    "Bearer error=\"insufficient_scope\", {at}, scope=\"tools:read tools:destroy\""
                 ),
             ),
         ] {
-            assert_eq!(challenge.header(&url), want);
+            assert_eq!(challenge.header(Some(&url)), want);
         }
     }
 
@@ -168,7 +170,7 @@ mod tests {
             url.set_query(Some(&path));
             url.set_path(&path);
             let scopes = [&*scope];
-            let value = Challenge::InsufficientScope(&scopes).header(&url);
+            let value = Challenge::InsufficientScope(&scopes).header(Some(&url));
             let mut rest = value.to_str().unwrap();
             let mut outside = String::new();
             while let Some((before, after)) = rest.split_once('"') {
@@ -181,7 +183,7 @@ mod tests {
                 });
                 rest = &after[end.unwrap() + 1..];
             }
-            prop_assert_eq!(outside + rest, "Bearer error=, scope=, resource_metadata=");
+            prop_assert_eq!(outside + rest, "Bearer error=, resource_metadata=, scope=");
         }
     }
 }

@@ -9,13 +9,16 @@ words! {
     /// credential.
     #[expect(clippy::exhaustive_enums, reason = "the vocabulary is closed")]
     Reason {
-        /// There is no credential, and one is needed.
+        /// A credential is needed: `Authorization: Bearer` with a key or a token.
         Missing = "missing",
-        /// There are several of one kind, such as two `Authorization` headers.
+        /// There are several credentials of one kind, such as two `Authorization` headers.
         Several = "several",
-        /// It is empty, has a part that cannot be read, or is in the query of the address.
+        /// Expected `Authorization: Bearer` with a key or a token, found another scheme or none.
+        Scheme = "scheme",
+        /// The credential is empty, has a part that cannot be read, or is in the query of the
+        /// address.
         Malformed = "malformed",
-        /// It is longer than 8 KiB, or the name of a user than 256 bytes.
+        /// The credential is longer than 8 KiB, or the name of a user than 256 bytes.
         TooLong = "too_long",
         /// A header names the user, and who sends it is not a trusted proxy.
         UntrustedPeer = "untrusted_peer",
@@ -25,32 +28,32 @@ words! {
         UnknownKey = "unknown_key",
         /// The key was revoked.
         Revoked = "revoked",
-        /// It has expired.
+        /// The credential has expired.
         Expired = "expired",
-        /// It is not valid yet.
+        /// The credential is not valid yet.
         NotYetValid = "not_yet_valid",
-        /// It is for another audience.
+        /// The token is for another audience.
         Audience = "audience",
-        /// It is from an issuer that is not configured.
+        /// The token is from an issuer that is not configured.
         Issuer = "issuer",
-        /// It is not signed, or by an algorithm that its key is not for.
+        /// The token is not signed, or by an algorithm that its key is not for.
         Algorithm = "algorithm",
-        /// The issuer has no such key.
+        /// The issuer has no key of this id.
         UnknownKeyId = "unknown_key_id",
         /// The signature is not that of the issuer.
         Signature = "signature",
-        /// A claim is missing or has the wrong type.
+        /// A claim of the token is missing or has the wrong type.
         Claims = "claims",
         /// The issuer says that the token is not active.
         Inactive = "inactive",
-        /// It cannot be checked now: the issuer does not answer.
+        /// The token cannot be checked now, as its issuer gives no answer: try again.
         Unavailable = "unavailable",
     }
 }
 
 /// A credential is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the credential is refused: {reason}")]
+#[error("{reason}: {}", reason.meaning())]
 #[non_exhaustive]
 pub struct Refusal {
     /// Why.

@@ -11,14 +11,14 @@ use callward_core::{
 use futures_util::future::Either;
 use tower_service::Service;
 
-use crate::layer::Shared;
+use crate::layer::AuthorizeLayer;
 use crate::rules::{Policy, SCOPES, Verdict};
 
 /// Passes on the calls that the policy allows, and refuses all others before they are sent.
 #[derive(Debug, Clone)]
 pub struct Authorize<S> {
     pub(crate) inner: S,
-    pub(crate) shared: Option<Arc<Shared>>,
+    pub(crate) layer: Arc<AuthorizeLayer>,
 }
 
 type Answer = Result<ToolOutput, ToolError>;
@@ -37,29 +37,21 @@ impl<S: ToolService> Service<ToolCall> for Authorize<S> {
     }
 
     fn call(&mut self, call: ToolCall) -> Self::Future {
-        let refused = match &self.shared {
-            Some(shared) => {
-                check(&shared.policy, &call).inspect_err(|error| shared.note(&call, error))
-            }
-            None if call.caller().credential.scopes.is_none() => Ok(()),
-            None => check(&Policy::default(), &call),
-        };
+        let layer = &self.layer;
+        let refused = check(&layer.policy, &call).inspect_err(|error| layer.note(&call, error));
         if let Err(error) = refused {
             return Either::Right(Either::Left(ready(Err(error))));
         }
-        let asked = self.shared.clone().and_then(|shared| {
-            let answer = shared.decide.as_ref()?.decide(&call);
-            Some((shared, answer))
-        });
-        let Some((shared, answer)) = asked else {
+        let Some(decide) = &layer.decide else {
             return Either::Left(self.inner.call(call));
         };
+        let (answer, layer) = (decide.decide(&call), layer.clone());
         let next = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, next);
         Either::Right(Either::Right(Box::pin(async move {
             if let Err(mut error) = answer.await {
-                refused_outside(&call, &mut error, &shared.policy);
-                shared.note(&call, &error);
+                refused_outside(&call, &mut error, &layer.policy);
+                layer.note(&call, &error);
                 return Err(error);
             }
             inner.call(call).await
@@ -67,7 +59,7 @@ impl<S: ToolService> Service<ToolCall> for Authorize<S> {
     }
 }
 
-impl Shared {
+impl AuthorizeLayer {
     fn note(&self, call: &ToolCall, error: &ToolError) {
         if let Some(refused) = &self.refused {
             refused(call, error);

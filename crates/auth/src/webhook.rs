@@ -16,7 +16,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use callward_core::{
-    BoxFuture, CredentialKind, Delivery, Effect, ErrorKind, ToolCall, ToolError, human,
+    BoxFuture, CredentialKind, Delivery, Effect, ErrorKind, ToolCall, ToolError, human, one_line,
 };
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -27,12 +27,12 @@ use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
 use url::Url;
 
-use crate::Decide;
 use crate::authenticator::now;
 use crate::tokens::config::{Secret, secure_url};
 use crate::tokens::http::{Ask, Client, Http, Post};
 use crate::tokens::jwt::object;
 use crate::tokens::known::{Known, digest_of};
+use crate::{Decide, hex};
 
 /// The longest answer, in bytes.
 const MAX_ANSWER: usize = 4 << 10;
@@ -85,22 +85,18 @@ struct Question<'a> {
     arguments: &'a RawValue,
 }
 
-/// Whether the call is allowed, and why not.
-struct Answer {
-    allow: bool,
-    reason: Option<String>,
-}
+/// Whether the call is allowed, or why not.
+type Verdict = Result<(), String>;
 
-impl Answer {
-    /// Reads an object alone: in an array, members would count by their places.
-    fn read(body: &[u8]) -> Option<Self> {
-        let answer = object(body).ok()?;
-        let reason = answer.get("reason").and_then(Value::as_str);
-        Some(Self {
-            allow: answer.get("allow")?.as_bool()?,
-            reason: reason.map(str::to_owned),
-        })
+/// Reads an answer. It is an object: in an array, members would count by their places.
+fn read(body: &[u8]) -> Option<Verdict> {
+    let answer = object(body).ok()?;
+    if answer.get("allow")?.as_bool()? {
+        return Some(Ok(()));
     }
+    let reason = answer.get("reason").and_then(Value::as_str);
+    let reason = reason.unwrap_or("the authorization webhook refuses it");
+    Some(Err(one_line(reason, MAX_REASON)))
 }
 
 /// The service. Clones are the same.
@@ -112,7 +108,7 @@ struct Inner {
     key: hmac::Key,
     timeout: Duration,
     keep: Duration,
-    known: Known<Result<(), String>>,
+    known: Known<Verdict>,
     running: Semaphore,
     /// Whether the last question failed; the first failure in a row is logged.
     failed: AtomicBool,
@@ -200,7 +196,7 @@ impl Decide for Webhook {
             let asked = tokio::time::timeout(this.timeout, this.ask(question)).await;
             let asked = asked.unwrap_or_else(|_| Err("it does not answer".to_owned()));
             let failed_before = this.failed.swap(asked.is_err(), Ordering::Relaxed);
-            let answer = asked.map_err(|error| {
+            let allowed = asked.map_err(|error| {
                 if !failed_before {
                     tracing::warn!(%error, "the authorization webhook fails: calls are refused");
                 }
@@ -208,11 +204,6 @@ impl Decide for Webhook {
                 let error = ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, text);
                 error.with_retry_after(AGAIN)
             })?;
-            let allowed = match (answer.allow, answer.reason) {
-                (true, _) => Ok(()),
-                (false, None) => Err("the authorization webhook refuses it".to_owned()),
-                (false, Some(reason)) => Err(reason.chars().take(MAX_REASON).collect()),
-            };
             this.known.keep(digest, allowed.clone(), this.keep);
             allowed.map_err(unauthorized)
         })
@@ -220,7 +211,7 @@ impl Decide for Webhook {
 }
 
 impl Inner {
-    async fn ask(&self, question: String) -> Result<Answer, String> {
+    async fn ask(&self, question: String) -> Result<Verdict, String> {
         let permit = self.running.acquire().await;
         let _permit = permit.map_err(|error| error.to_string())?;
         let post = self.sign(question)?;
@@ -230,8 +221,7 @@ impl Inner {
             post: Some(post),
         };
         let body = self.http.send(ask).await?;
-        Answer::read(&body)
-            .ok_or_else(|| "its answer is not `{\"allow\": true}` or the like".to_owned())
+        read(&body).ok_or_else(|| "its answer is not `{\"allow\": true}` or the like".to_owned())
     }
 
     fn sign(&self, body: String) -> Result<Post, String> {
@@ -239,7 +229,7 @@ impl Inner {
         let random = ring::rand::SystemRandom::new();
         let filled = ring::rand::SecureRandom::fill(&random, &mut id);
         filled.map_err(|_| "there are no random numbers".to_owned())?;
-        let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+        let id = hex(id);
         let since = now().duration_since(UNIX_EPOCH);
         let seconds = since.unwrap_or_default().as_secs();
         let signature = hmac::sign(&self.key, format!("{id}.{seconds}.{body}").as_bytes());
@@ -322,8 +312,8 @@ mod tests {
             ),
             (
                 Duration::ZERO,
-                Ok(r#"{"allow":false,"reason":"no"}"#),
-                denied("not authorized: no"),
+                Ok(r#"{"allow":false,"reason":"no\u0000\u001b[2J\nway"}"#),
+                denied("not authorized: no [2J way"),
             ),
             (Duration::ZERO, Ok(r#"{"allow":"true"}"#), Err(unasked)),
             (Duration::ZERO, Ok(r#"{"reason":"yes"}"#), Err(unasked)),

@@ -1,8 +1,9 @@
 //! `[auth]`: who may use the endpoint.
 
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::fmt::Display;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +20,8 @@ use callward_auth::{
 use callward_mcp::server::{Anonymous, Identified, Identify, Refused};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Meter};
-use tokio::time::MissedTickBehavior;
+use parking_lot::Mutex;
+use tokio::time::{Instant, MissedTickBehavior};
 use url::Url;
 
 use crate::config::{Config, KeySource};
@@ -217,12 +219,14 @@ impl Identify for Identifier {
         match self.authenticator.authenticate(sender) {
             Authenticated::Now(found) => {
                 let metadata = self.metadata.as_ref();
-                Identified::Now(found.map_err(|refusal| self.refusals.refuse(refusal, metadata)))
+                let refused = |refusal| self.refusals.refuse(refusal, sender.peer, metadata);
+                Identified::Now(found.map_err(refused))
             }
             Authenticated::Later(found) => {
                 let (refusals, metadata) = (self.refusals.clone(), self.metadata.clone());
+                let peer = sender.peer;
                 Identified::Later(Box::pin(async move {
-                    let refused = |refusal| refusals.refuse(refusal, metadata.as_ref());
+                    let refused = |refusal| refusals.refuse(refusal, peer, metadata.as_ref());
                     found.await.map_err(refused)
                 }))
             }
@@ -231,16 +235,20 @@ impl Identify for Identifier {
 
     fn step_up(&self, _: &Parts, scopes: &str) -> Option<HeaderValue> {
         let scopes: Vec<_> = scopes.split(' ').collect();
-        Some(challenge(
-            Challenge::InsufficientScope(&scopes),
-            self.metadata.as_ref(),
-        ))
+        Some(Challenge::InsufficientScope(&scopes).header(self.metadata.as_ref()))
     }
 }
 
-/// Counts refused requests by reason.
+/// Between two lines of the log for one reason.
+const LOG_PAUSE: Duration = Duration::from_secs(60);
+
+/// Counts refused requests by reason, and logs some.
 #[derive(Debug, Clone)]
-pub(crate) struct Refusals(Counter<u64>);
+pub(crate) struct Refusals {
+    counter: Counter<u64>,
+    /// When a refusal for each reason is logged next, and how many were not since the last line.
+    logged: Arc<Mutex<HashMap<Reason, (Instant, u64)>>>,
+}
 
 impl Refusals {
     pub(crate) fn new(meter: &Meter) -> Self {
@@ -253,41 +261,52 @@ impl Refusals {
             // it exists before the first refusal
             counter.add(0, &[of(*reason)]);
         }
-        Self(counter)
+        let logged = Arc::default();
+        Self { counter, logged }
     }
 
     /// Counts a refusal, and returns the answer to it.
-    pub(crate) fn refuse(&self, refusal: Refusal, metadata: Option<&Url>) -> Refused {
+    pub(crate) fn refuse(
+        &self,
+        refusal: Refusal,
+        peer: Option<IpAddr>,
+        metadata: Option<&Url>,
+    ) -> Refused {
         let reason = refusal.reason;
-        self.0.add(1, &[of(reason)]);
-        tracing::debug!(reason = reason.as_str(), "a request is refused");
+        self.counter.add(1, &[of(reason)]);
+        // with issuers, a client begins without a credential
+        if reason != Reason::Missing || metadata.is_none() {
+            self.log(reason, peer);
+        }
         let (status, why) = match reason {
             Reason::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, None),
             Reason::Missing => (StatusCode::UNAUTHORIZED, Some(Challenge::Missing)),
             _ => (StatusCode::UNAUTHORIZED, Some(Challenge::Invalid)),
         };
-        let message = match reason {
-            Reason::Missing => {
-                "a credential is needed, such as `Authorization: Bearer` with a key or token".into()
-            }
-            _ => refusal.to_string(),
-        };
-        let mut refused = Refused::new(status, message);
-        refused.challenge = why.map(|why| challenge(why, metadata));
+        let mut refused = Refused::new(status, refusal.to_string());
+        refused.challenge = why.map(|why| why.header(metadata));
         refused.retry_after = refusal.retry_after;
         refused
     }
-}
 
-/// Returns what a client reads to get a credential.
-fn challenge(why: Challenge<'_>, metadata: Option<&Url>) -> HeaderValue {
-    match (metadata, why) {
-        (Some(metadata), why) => why.header(metadata),
-        (None, Challenge::Missing) => HeaderValue::from_static("Bearer"),
-        (None, Challenge::Invalid) => HeaderValue::from_static("Bearer error=\"invalid_token\""),
-        (None, Challenge::InsufficientScope(_)) => {
-            HeaderValue::from_static("Bearer error=\"insufficient_scope\"")
+    /// Logs the first refusal for a reason, and then one a minute.
+    fn log(&self, reason: Reason, peer: Option<IpAddr>) {
+        let now = Instant::now();
+        let mut logged = self.logged.lock();
+        let (next, unlogged) = logged.entry(reason).or_insert((now, 0));
+        if now < *next {
+            *unlogged += 1;
+            return;
         }
+        let (reason, peer) = (reason.as_str(), peer.map(tracing::field::display));
+        let more = std::mem::take(unlogged);
+        tracing::warn!(
+            reason,
+            peer,
+            more,
+            "a request is refused for its credential"
+        );
+        *next = now + LOG_PAUSE;
     }
 }
 

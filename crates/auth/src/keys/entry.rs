@@ -20,12 +20,8 @@ impl Timestamp {
 
     /// Returns the time of the wall clock.
     #[must_use]
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "people say until when a key is valid; what decides takes the time as an argument"
-    )]
     pub fn now() -> Self {
-        Self::new(SystemTime::now())
+        Self::new(crate::authenticator::now())
     }
 
     /// Returns a time in whole seconds, from 1970 to the year 9999.

@@ -108,7 +108,7 @@ impl KeyFile {
     /// where it cannot be read, it is empty.
     #[must_use]
     pub fn last_used(&self) -> BTreeMap<String, Timestamp> {
-        let text = std::fs::read(self.beside(".used")).unwrap_or_default();
+        let text = std::fs::read(self.path.with_added_extension("used")).unwrap_or_default();
         serde_json::from_slice(&text).unwrap_or_default()
     }
 
@@ -118,16 +118,15 @@ impl KeyFile {
     ///
     /// [`KeyError`] if a name cannot be used, or the file cannot be read or written.
     pub fn create(&self, new: NewKey, now: SystemTime) -> Result<(Secret, KeyEntry), KeyError> {
-        for (what, words) in [
-            ("the name", &[new.name.clone()].into()),
-            ("a role", &new.roles),
-        ]
-        .into_iter()
-        .chain(new.scopes.as_ref().map(|scopes| ("a scope", scopes)))
-        {
-            if !words.iter().all(|word| is_word(word)) {
-                return Err(KeyError::Word(what));
-            }
+        let is_bad = |word: &String| !is_word(word);
+        let wrong = match &new.scopes {
+            _ if is_bad(&new.name) => Some("the name"),
+            _ if new.roles.iter().any(is_bad) => Some("a role"),
+            Some(scopes) if scopes.iter().any(is_bad) => Some("a scope"),
+            _ => None,
+        };
+        if let Some(what) = wrong {
+            return Err(KeyError::Word(what));
         }
         let secret = Secret::random()?;
         let sha256 = KeyHash::of_key(secret.expose()).ok_or(KeyError::NoRandomBits)?;
@@ -175,11 +174,15 @@ impl KeyFile {
 
     /// Reads the file; `None` if there is none.
     pub(super) fn read(&self) -> Result<Option<(Vec<KeyEntry>, Stamp)>, KeyError> {
+        // to open a pipe would wait for who writes into it
+        if std::fs::metadata(&self.path).is_ok_and(|found| !found.is_file()) {
+            return Err(self.invalid(1, "this is not a regular file"));
+        }
         let file = match File::open(&self.path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            opened => opened.map_err(self.io())?,
+            opened => opened.map_err(io_at(&self.path))?,
         };
-        let metadata = file.metadata().map_err(self.io())?;
+        let metadata = file.metadata().map_err(io_at(&self.path))?;
         let mode = mode(&metadata);
         if mode & 0o077 != 0 {
             let path = self.path.clone();
@@ -187,7 +190,7 @@ impl KeyFile {
         }
         let mut text = Vec::new();
         let mut limited = file.take(MAX_BYTES + 1);
-        limited.read_to_end(&mut text).map_err(self.io())?;
+        limited.read_to_end(&mut text).map_err(io_at(&self.path))?;
         if text.len() as u64 > MAX_BYTES {
             return Err(self.invalid(1, "it has more than 16 MiB"));
         }
@@ -219,7 +222,7 @@ impl KeyFile {
         }
         match all == written {
             true => Ok(()),
-            false => write(&self.beside(".used"), &all),
+            false => write(&self.path.with_added_extension("used"), &all),
         }
     }
 
@@ -237,7 +240,7 @@ impl KeyFile {
 
     /// Waits for the lock, which ends with the returned file.
     fn lock(&self) -> Result<File, KeyError> {
-        let path = self.beside(".lock");
+        let path = self.path.with_added_extension("lock");
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false);
         #[cfg(unix)]
@@ -247,21 +250,7 @@ impl KeyFile {
             file.lock()?;
             Ok(file)
         };
-        open().map_err(|source| KeyError::Io {
-            path: path.clone(),
-            source,
-        })
-    }
-
-    fn beside(&self, ending: &str) -> PathBuf {
-        let mut name = self.path.clone().into_os_string();
-        name.push(ending);
-        name.into()
-    }
-
-    pub(super) fn io(&self) -> impl FnOnce(io::Error) -> KeyError {
-        let path = self.path.clone();
-        |source| KeyError::Io { path, source }
+        open().map_err(io_at(&path))
     }
 
     fn invalid(&self, line: usize, what: &'static str) -> KeyError {
@@ -287,10 +276,13 @@ fn write(path: &Path, content: &impl Serialize) -> Result<(), KeyError> {
         File::open(folder)?.sync_all()?;
         Ok(())
     };
-    whole().map_err(|source| KeyError::Io {
-        path: path.to_owned(),
-        source,
-    })
+    whole().map_err(io_at(path))
+}
+
+/// Says which file an error is about.
+pub(super) fn io_at(path: &Path) -> impl FnOnce(io::Error) -> KeyError + use<> {
+    let path = path.to_owned();
+    |source| KeyError::Io { path, source }
 }
 
 fn is_word(word: &str) -> bool {

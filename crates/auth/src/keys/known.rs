@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::io::ErrorKind;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
@@ -11,7 +12,7 @@ use arc_swap::ArcSwap;
 use callward_core::Caller;
 
 use super::entry::{KeyEntry, Timestamp};
-use super::file::{KeyError, KeyFile, Stamp};
+use super::file::{KeyError, KeyFile, Stamp, io_at};
 use super::secret::KeyHash;
 use crate::{Authenticated, Reason, Refusal, VerifyToken};
 
@@ -87,12 +88,12 @@ impl Keys {
             Err(error) if known.is_none() && error.kind() == ErrorKind::NotFound => {
                 return Ok(false);
             }
-            Err(error) => return Err(self.file.io()(error)),
+            Err(error) => return Err(io_at(self.file.path())(error)),
             Ok(_) => {}
         }
         match self.file.read()? {
             Some(found) => self.take(found),
-            None => return Err(self.file.io()(ErrorKind::NotFound.into())),
+            None => return Err(io_at(self.file.path())(ErrorKind::NotFound.into())),
         }
         Ok(true)
     }
@@ -160,7 +161,7 @@ impl Keys {
 }
 
 impl VerifyToken for Keys {
-    fn verify(&self, token: &str) -> Authenticated {
+    fn verify(&self, token: &str, _: Option<IpAddr>) -> Authenticated {
         Authenticated::Now(self.check(token, Timestamp::now().time()))
     }
 }

@@ -4,12 +4,13 @@ use std::fmt;
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
-use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use super::KeyError;
 use crate::authenticator::KEY_PREFIX;
+use crate::hex;
 
 /// The length of the part before the checksum, and of the whole.
 const BODY: usize = KEY_PREFIX.len() + 43;
@@ -70,13 +71,12 @@ impl KeyHash {
     pub(super) fn of_key(text: &str) -> Option<Self> {
         let (body, sum) = text.split_at_checked(BODY)?;
         let is_key = text.len() == WHOLE && body.starts_with(KEY_PREFIX) && sum == checksum(body);
-        is_key.then(|| Self(sha256(text)))
+        is_key.then(|| Self(Sha256::digest(text).into()))
     }
 
     /// Returns 40 bits of it as a public name: of 256 unknown bits they tell nothing.
     pub(super) fn id(self) -> String {
-        let bytes = self.0.iter().take(5);
-        bytes.map(|byte| format!("{byte:02x}")).collect()
+        hex(self.0.into_iter().take(5))
     }
 }
 
@@ -99,16 +99,9 @@ impl TryFrom<String> for KeyHash {
 }
 
 fn checksum(body: &str) -> String {
-    let mut sum = BASE64.encode(sha256(body));
+    let mut sum = BASE64.encode(Sha256::digest(body));
     sum.truncate(WHOLE - BODY);
     sum
-}
-
-fn sha256(text: &str) -> [u8; 32] {
-    let mut hash = [0; 32];
-    let bytes = digest(&SHA256, text.as_bytes());
-    hash.copy_from_slice(bytes.as_ref());
-    hash
 }
 
 #[cfg(test)]

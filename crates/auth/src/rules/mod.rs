@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 
 pub use self::glob::{Glob, ToolGlob};
 pub use self::rule::{AnyOf, Rule, Then};
+use crate::hex;
 
 /// Rules in their order, of which the first that matches wins, and what holds without a match.
 ///
@@ -93,13 +94,8 @@ impl Policy {
             return Self::default();
         }
         let written = serde_json::to_vec(&(&rules, default)).unwrap_or_default();
-        let digest = Sha256::digest(&written);
-        let revision: String = digest
-            .iter()
-            .take(6)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        let revision: Arc<str> = revision.into();
+        let digest = Sha256::digest(&written).into_iter();
+        let revision: Arc<str> = hex(digest.take(6)).into();
         let named = |(index, rule): (usize, &Rule)| {
             rule.name.clone().unwrap_or_else(|| (index + 1).to_string())
         };

@@ -21,7 +21,7 @@ words! {
 
 /// One rule: it concerns a call if all its parts do. A part that is a list concerns a call if one
 /// of its elements does; an absent part concerns every call.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Rule {
@@ -65,18 +65,8 @@ impl Rule {
     #[must_use]
     pub fn new(then: Then) -> Self {
         Self {
-            name: None,
-            principal: AnyOf::default(),
-            role: AnyOf::default(),
-            scope: AnyOf::default(),
-            issuer: AnyOf::default(),
-            tool: AnyOf::default(),
-            effect: AnyOf::default(),
-            safety: AnyOf::default(),
-            security: AnyOf::default(),
-            tag: AnyOf::default(),
-            when: None,
             then,
+            ..Self::default()
         }
     }
 

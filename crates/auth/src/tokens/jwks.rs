@@ -1,8 +1,8 @@
 //! The public keys of an issuer, fetched again when they may have changed.
 //!
 //! The key of a token is selected before its signature is checked, so anyone can ask for one that
-//! does not exist. Fetches are therefore one at a time, [`COOL_DOWN`] apart, and limited for all
-//! issuers together. Keys are replaced by what the issuer states, and else stay.
+//! does not exist. Fetches are therefore one at a time, [`COOL_DOWN`] apart after a success, and
+//! limited for all issuers together. Keys are replaced by what the issuer states, and else stay.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,8 +20,10 @@ use super::key::Key;
 use super::unavailable;
 use crate::{Reason, Refusal};
 
-/// Between two fetches from one issuer.
+/// After a fetch from one issuer, and the most after failures.
 pub(super) const COOL_DOWN: Duration = Duration::from_secs(30);
+/// After a first failure; it doubles with each further one.
+pub(super) const AGAIN: Duration = Duration::from_secs(1);
 /// Older keys are fetched again: the issuer may have withdrawn one.
 const MAX_AGE: Duration = Duration::from_secs(15 * 60);
 /// For a fetch as a whole.
@@ -68,8 +70,8 @@ struct State {
     fetched: Option<Instant>,
     /// Not before this time is fetched again.
     next: Option<Instant>,
-    /// Whether the last fetch failed.
-    failed: bool,
+    /// How long is waited after the last failure; zero after a success.
+    pause: Duration,
     /// Closed when the running fetch has ended.
     running: Option<watch::Receiver<()>>,
 }
@@ -120,7 +122,6 @@ impl Jwks {
         if state.next.is_some_and(|next| now < next) || !bucket.take() {
             return None;
         }
-        state.next = Some(now + COOL_DOWN);
         let (ends, running) = watch::channel(());
         state.running = Some(running.clone());
         drop(state);
@@ -135,14 +136,16 @@ impl Jwks {
 
     fn store(&self, fetched: Result<Vec<Key>, String>) {
         let (mut state, now) = (self.state.lock(), Instant::now());
-        state.next = Some(now + COOL_DOWN);
-        state.failed = fetched.is_err();
         match fetched {
             Ok(keys) => {
+                state.next = Some(now + COOL_DOWN);
+                state.pause = Duration::ZERO;
                 state.keys = Arc::new(keys);
                 state.fetched = Some(now);
             }
             Err(error) => {
+                state.pause = (2 * state.pause).clamp(AGAIN, COOL_DOWN);
+                state.next = Some(now + state.pause);
                 let issuer = &self.issuer;
                 tracing::warn!(%issuer, %error, "the keys of an issuer cannot be fetched");
             }
@@ -152,12 +155,13 @@ impl Jwks {
     /// Returns the refusal for a reason. A key is unknown only if the issuer was asked for it.
     pub(super) fn refusal(&self, reason: Reason) -> Refusal {
         let state = self.state.lock();
-        if reason != Reason::UnknownKeyId || (state.fetched.is_some() && !state.failed) {
+        if reason != Reason::UnknownKeyId || (state.fetched.is_some() && state.pause.is_zero()) {
             return reason.into();
         }
         let wait = state
             .next
-            .map(|next| next.saturating_duration_since(Instant::now()));
+            .and_then(|next| next.checked_duration_since(Instant::now()));
+        // a fetch is permitted, but the bucket was empty
         unavailable(wait.unwrap_or(Bucket::EVERY))
     }
 

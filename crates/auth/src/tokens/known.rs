@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use callward_core::Caller;
 use moka::sync::Cache;
-use ring::digest::{SHA256, digest};
+use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
 /// The most tokens that are remembered.
@@ -15,13 +15,7 @@ const CAPACITY: u64 = 10_000;
 pub(crate) type Digest = [u8; 32];
 
 pub(crate) fn digest_of(token: &str) -> Digest {
-    let mut bytes = Digest::default();
-    let digest = digest(&SHA256, token.as_bytes());
-    bytes
-        .iter_mut()
-        .zip(digest.as_ref())
-        .for_each(|(byte, of)| *byte = *of);
-    bytes
+    Sha256::digest(token).into()
 }
 
 /// Values of tokens, each for its time.

@@ -18,6 +18,7 @@ mod tests;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,9 +62,9 @@ impl fmt::Debug for Tokens {
 }
 
 impl VerifyToken for Tokens {
-    fn verify(&self, token: &str) -> Authenticated {
+    fn verify(&self, token: &str, peer: Option<IpAddr>) -> Authenticated {
         if token.len() > MAX_CREDENTIAL {
-            return refused(Reason::TooLong);
+            return Reason::TooLong.into();
         }
         let digest = digest_of(token);
         if let Some(caller) = self.0.known.get(&digest) {
@@ -71,8 +72,8 @@ impl VerifyToken for Tokens {
         }
         match Jwt::read(token) {
             Ok(Some(jwt)) => self.verify_jwt(jwt, digest),
-            Ok(None) => self.verify_opaque(token, digest),
-            Err(reason) => refused(reason),
+            Ok(None) => self.verify_opaque(token, digest, peer),
+            Err(reason) => reason.into(),
         }
     }
 }
@@ -100,9 +101,10 @@ impl Tokens {
         Self::with(issuers, Arc::new(client))
     }
 
-    fn with(issuers: Vec<IssuerConfig>, http: Arc<dyn Http>) -> Result<Self, InvalidIssuer> {
-        let (mut known, mut introspection) = (HashMap::new(), None);
-        for config in issuers {
+    fn with(configs: Vec<IssuerConfig>, http: Arc<dyn Http>) -> Result<Self, InvalidIssuer> {
+        let (mut issuers, mut introspection) = (HashMap::new(), None);
+        let known = Arc::new(Known::new(KEEP));
+        for config in configs {
             config.check()?;
             if !crypto::install() {
                 return Err(config.invalid(
@@ -115,34 +117,37 @@ impl Tokens {
             let jwks = Arc::new(Jwks::new(&config.issuer, jwks_url.transpose()?));
             let config = Arc::new(config);
             if let Some(settings) = &config.introspection {
-                let this = Introspection::new(&config, settings)?;
+                let this = Introspection::new(&config, settings, &http, &known)?;
                 if introspection.replace(Arc::new(this)).is_some() {
                     // a token does not say whom to ask, and one must not learn the other's
                     return Err(config.invalid("a second issuer must not have `introspection`"));
                 }
             }
             let name = config.issuer.clone();
-            if let Some(Issuer { config, .. }) = known.insert(name, Issuer { config, jwks }) {
+            if let Some(Issuer { config, .. }) = issuers.insert(name, Issuer { config, jwks }) {
                 return Err(config.invalid("it is configured twice; give it one list of audiences"));
             }
         }
         Ok(Self(Arc::new(Inner {
-            issuers: known,
+            issuers,
             introspection,
             http,
             bucket: Bucket::new(),
-            known: Arc::new(Known::new(KEEP)),
+            known,
         })))
     }
 
     fn verify_jwt(&self, jwt: Jwt, digest: Digest) -> Authenticated {
         let issuer = jwt.issuer().and_then(|name| self.0.issuers.get(name));
         let Some(Issuer { config, jwks }) = issuer else {
-            return refused(Reason::Issuer);
+            return Reason::Issuer.into();
         };
         let result = self.0.check(config, jwks, &jwt, digest);
-        // an issuer may also have replaced a key without another id
-        let is_miss = matches!(result, Err(Reason::UnknownKeyId | Reason::Signature));
+        // an issuer may also have replaced a key, by one of another kind even, without another id
+        let is_miss = matches!(
+            result,
+            Err(Reason::UnknownKeyId | Reason::Signature | Reason::Algorithm)
+        );
         if !jwks.is_due(is_miss) {
             return Authenticated::Now(result.map_err(|reason| jwks.refusal(reason)));
         }
@@ -161,21 +166,15 @@ impl Tokens {
         }))
     }
 
-    fn verify_opaque(&self, token: &str, digest: Digest) -> Authenticated {
+    fn verify_opaque(&self, token: &str, digest: Digest, peer: Option<IpAddr>) -> Authenticated {
         let Some(introspection) = &self.0.introspection else {
-            return refused(Reason::Malformed);
+            return Reason::Malformed.into();
         };
         if introspection.is_inactive(&digest) {
-            return refused(Reason::Inactive);
+            return Reason::Inactive.into();
         }
-        let (http, known) = (self.0.http.clone(), self.0.known.clone());
-        let asks = introspection.clone();
-        Authenticated::Later(Box::pin(asks.verify(
-            http,
-            known,
-            digest,
-            Secret::new(token),
-        )))
+        let (asks, token) = (introspection.clone(), Secret::new(token));
+        Authenticated::Later(Box::pin(asks.verify(digest, token, peer)))
     }
 }
 
@@ -192,10 +191,6 @@ impl Inner {
         let caller = claims::caller(config, CredentialKind::Jwt, &jwt.claims, now)?;
         Ok(self.known.keep_caller(digest, caller, KEEP, now))
     }
-}
-
-fn refused(reason: Reason) -> Authenticated {
-    Authenticated::Now(Err(Refusal::new(reason)))
 }
 
 /// A token cannot be checked now, but may be after this time.

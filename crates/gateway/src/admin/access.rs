@@ -3,6 +3,7 @@
 //! A credential is in `Authorization` alone. No cookie is ever read: browsers send cookies for
 //! pages of any site, but that header for none, so no other protection against forgery is needed.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::extract::Request;
@@ -70,10 +71,10 @@ struct Keys {
 }
 
 impl VerifyToken for Keys {
-    fn verify(&self, token: &str) -> Authenticated {
+    fn verify(&self, token: &str, peer: Option<IpAddr>) -> Authenticated {
         match &self.clients {
             _ if self.token.is(token) => Authenticated::Now(Ok(local(CredentialKind::ApiKey))),
-            Some(clients) => clients.verify(token),
+            Some(clients) => clients.verify(token, peer),
             None => Reason::UnknownKey.into(),
         }
     }
@@ -110,7 +111,7 @@ impl Access {
             Ok(caller) if Role::of(&caller.credential) >= needed.max(Role::Viewer) => caller,
             _ if needed == Role::Anyone => return next.run(request).await,
             Ok(_) => return forbidden(needed),
-            Err(refusal) => return answer(self.refusals.refuse(refusal, None)),
+            Err(refusal) => return answer(self.refusals.refuse(refusal, None, None)),
         };
         let path = request.uri().path().to_owned();
         request.extensions_mut().insert(caller.clone());

@@ -111,7 +111,8 @@ async fn clients_need_a_key_that_is_valid_now() {
     };
     let counts = [
         counted("missing", 1),
-        counted("malformed", 5),
+        counted("malformed", 3),
+        counted("scheme", 2),
         counted("too_long", 1),
     ];
     gateway
@@ -138,7 +139,18 @@ async fn clients_need_a_key_that_is_valid_now() {
 
     let state = gateway.state.clone();
     let said = gateway.stopped().await;
-    assert!(said.contains("a request is refused"), "{said}");
+    // at warn level, once for each of these reasons
+    let refused = said
+        .lines()
+        .filter(|line| line.contains("a request is refused"));
+    for line in refused.clone() {
+        assert!(
+            line.contains("WARN") && line.contains("peer=127.0.0.1"),
+            "{line}"
+        );
+    }
+    let reasons = "missing unknown_key malformed scheme too_long several revoked";
+    assert_eq!(refused.count(), reasons.split(' ').count(), "{said}");
     let body = &key[4..];
     assert!(!said.contains(body), "{said}");
     has_no(state.path(), body);

@@ -95,6 +95,19 @@ fn a_file_that_is_shared_or_invalid_is_refused_without_its_text() {
 }
 
 #[test]
+fn a_pipe_or_a_folder_is_refused_at_once() {
+    let (folder, file) = empty();
+    let made = std::process::Command::new("mkfifo")
+        .arg(file.path())
+        .status();
+    assert!(made.unwrap().success());
+    for file in [file, KeyFile::new(folder.path())] {
+        let error = Keys::open(file).unwrap_err().to_string();
+        assert!(error.contains("not a regular file"), "{error}");
+    }
+}
+
+#[test]
 fn names_are_words_and_only_one_valid_key_has_each() {
     let (_folder, file) = empty();
     let long = "a".repeat(129);

@@ -5,6 +5,7 @@ mod jwts;
 mod opaque;
 
 use std::collections::{BTreeSet, HashMap};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -188,7 +189,15 @@ fn trusting(members: &Value, keys: &[Value]) -> (Tokens, Arc<Script>) {
 }
 
 async fn verify(tokens: &Tokens, token: &str) -> Result<Arc<Caller>, Refusal> {
-    match tokens.verify(token) {
+    verify_from(tokens, token, None).await
+}
+
+async fn verify_from(
+    tokens: &Tokens,
+    token: &str,
+    peer: Option<IpAddr>,
+) -> Result<Arc<Caller>, Refusal> {
+    match tokens.verify(token, peer) {
         Authenticated::Now(result) => result,
         Authenticated::Later(result) => result.await,
     }

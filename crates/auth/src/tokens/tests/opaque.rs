@@ -2,7 +2,7 @@ use base64::engine::general_purpose::STANDARD;
 use callward_core::{CredentialKind, Principal};
 use futures_util::future::join_all;
 use http::header::AUTHORIZATION;
-use tokio::time::advance;
+use tokio::time::{advance, sleep};
 
 use super::*;
 use crate::tokens::introspect::MAX_RUNNING;
@@ -121,4 +121,37 @@ async fn one_token_is_asked_about_once_and_only_some_at_a_time() {
         vec![Reason::Unavailable; MAX_RUNNING]
     );
     assert_eq!(script.count(), 1 + MAX_RUNNING);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_network_keeps_no_other_out() {
+    let (tokens, script) = asking();
+    script.answers(ASK, &active(&json!({})));
+    *script.delay.lock() = Duration::from_secs(4);
+    // of one network, as one machine has
+    let floods = (0..MAX_RUNNING).map(|n| {
+        let (tokens, peer) = (tokens.clone(), format!("2001:db8::{n:x}").parse().ok());
+        tokio::spawn(async move { verify_from(&tokens, &format!("flood-{n}"), peer).await })
+    });
+    let floods: Vec<_> = floods.collect();
+    sleep(Duration::from_millis(1)).await;
+    let of = |peer: &str, token| {
+        let (tokens, peer) = (tokens.clone(), peer.parse().ok());
+        async move {
+            verify_from(&tokens, token, peer)
+                .await
+                .map_err(|it| it.reason)
+        }
+    };
+    assert_eq!(
+        of("2001:db8::ff", "flood").await.unwrap_err(),
+        Reason::Unavailable
+    );
+    let users = ["::ffff:10.0.0.1", "2001:db8:0:1::1"].map(|user| of(user, user));
+    assert!(join_all(users).await.iter().all(Result::is_ok));
+    let ended = join_all(floods)
+        .await
+        .into_iter()
+        .filter(|one| matches!(one, Ok(Err(_))));
+    assert_eq!(ended.count(), 2);
 }
