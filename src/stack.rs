@@ -82,7 +82,7 @@ impl Stack {
                 // no call was made, so no layer saw it
                 #[cfg(feature = "audit")]
                 if let Some(audit) = self.audit() {
-                    audit.note_refused(tool, Some(&Caller::local()), None, &error);
+                    audit.note_refused(tool, &Caller::local(), None, &error);
                 }
                 Err(error)
             }

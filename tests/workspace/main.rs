@@ -2,8 +2,9 @@
 //!
 //! Dependencies point one way: `core` depends on none of ours; the layer crates and the registry
 //! on `core` only, so that each layer works alone; the facade on them and on no wire; `mcp` and the
-//! gateway on the facade. `tls` depends on none, and is for what connects to others. [`RULES`] has them as data, and `cargo metadata` the edges. Only normal
-//! and build dependencies count, because tests may use what they like; `rmcp` is the exception.
+//! gateway on the facade. `tls` depends on none, and is for what connects to others. [`RULES`] has
+//! them as data, and `cargo metadata` the edges. Only normal and build dependencies count, because
+//! tests may use what they like; `rmcp` is the exception.
 
 mod budgets;
 mod sources;

@@ -129,7 +129,7 @@ impl Recorder {
     pub(crate) fn refused(
         &self,
         tool: &str,
-        caller: Option<&Arc<Caller>>,
+        caller: &Caller,
         inbound: Option<&Arc<Inbound>>,
         error: &ToolError,
     ) -> String {
@@ -137,9 +137,7 @@ impl Recorder {
         out.put("tool", cut(tool));
         out.put("outcome", "refused");
         out.put("client", client(inbound));
-        if let Some(caller) = caller {
-            self.caller(caller, &mut out);
-        }
+        self.caller(caller, &mut out);
         let by = match error.kind {
             // no call waits for a permit before its tool is known
             ErrorKind::Overloaded if error.authorization.is_none() => Some("shutdown"),

@@ -20,8 +20,8 @@ pub(crate) const KEY_PREFIX: &str = "cwk_";
 /// Decides whether a token is valid.
 pub trait VerifyToken: Send + Sync + 'static {
     /// Returns whose token it is, at once if no other machine has to be asked. The token is not
-    /// empty, has at most [`MAX_CREDENTIAL`] bytes, and only characters of a bearer token. `peer` is
-    /// that of its [`Sender`].
+    /// empty, has at most [`MAX_CREDENTIAL`] bytes, and only characters of a bearer token. `peer`
+    /// is that of its [`Sender`].
     fn verify(&self, token: &str, peer: Option<IpAddr>) -> Authenticated;
 }
 

@@ -72,8 +72,8 @@ pub enum Challenge<'a> {
 }
 
 impl Challenge<'_> {
-    /// Returns the value. With the URL of the endpoint's metadata it says where clients learn how to
-    /// get a token, and for which scopes.
+    /// Returns the value. With the URL of the endpoint's metadata it says where clients learn how
+    /// to get a token, and for which scopes.
     #[must_use]
     pub fn header(self, metadata: Option<&Url>) -> HeaderValue {
         let (error, scopes) = match self {

@@ -18,6 +18,7 @@ use callward_auth::{
     TrustedProxy, VerifyToken,
 };
 use callward_mcp::server::{Anonymous, Identified, Identify, Refused};
+use futures_util::{FutureExt, TryFutureExt};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Meter};
 use parking_lot::Mutex;
@@ -114,10 +115,11 @@ impl Auth {
         if self.keys.is_none() && !self.others {
             return Arc::<Anonymous>::default();
         }
+        let metadata = self.metadata.as_ref();
         Arc::new(Identifier {
             authenticator,
             refusals: refusals.clone(),
-            metadata: self.metadata.as_ref().and_then(ResourceMetadata::url),
+            metadata: metadata.and_then(ResourceMetadata::url).map(Arc::new),
         })
     }
 
@@ -203,39 +205,31 @@ struct Identifier {
     authenticator: Authenticator,
     refusals: Refusals,
     /// Where clients learn how to get a token.
-    metadata: Option<Url>,
+    metadata: Option<Arc<Url>>,
 }
 
 impl Identify for Identifier {
     fn identify(&self, request: &Parts) -> Identified {
         let peer = request.extensions.get::<ConnectInfo<SocketAddr>>();
+        let peer = peer.map(|ConnectInfo(peer)| peer.ip());
         let certificate = request.extensions.get::<Arc<PeerCertificate>>();
         let sender = Sender {
             headers: &request.headers,
             uri: &request.uri,
-            peer: peer.map(|ConnectInfo(peer)| peer.ip()),
+            peer,
             certificate: certificate.map(|shown| &shown.0),
         };
+        let (refusals, metadata) = (self.refusals.clone(), self.metadata.clone());
+        let refused = move |refusal| refusals.refuse(refusal, peer, metadata.as_deref());
         match self.authenticator.authenticate(sender) {
-            Authenticated::Now(found) => {
-                let metadata = self.metadata.as_ref();
-                let refused = |refusal| self.refusals.refuse(refusal, sender.peer, metadata);
-                Identified::Now(found.map_err(refused))
-            }
-            Authenticated::Later(found) => {
-                let (refusals, metadata) = (self.refusals.clone(), self.metadata.clone());
-                let peer = sender.peer;
-                Identified::Later(Box::pin(async move {
-                    let refused = |refusal| refusals.refuse(refusal, peer, metadata.as_ref());
-                    found.await.map_err(refused)
-                }))
-            }
+            Authenticated::Now(found) => Identified::Now(found.map_err(refused)),
+            Authenticated::Later(found) => Identified::Later(found.map_err(refused).boxed()),
         }
     }
 
     fn step_up(&self, _: &Parts, scopes: &str) -> Option<HeaderValue> {
         let scopes: Vec<_> = scopes.split(' ').collect();
-        Some(Challenge::InsufficientScope(&scopes).header(self.metadata.as_ref()))
+        Some(Challenge::InsufficientScope(&scopes).header(self.metadata.as_deref()))
     }
 }
 

@@ -82,7 +82,7 @@ impl StackBackend {
     /// Writes a refused call to the audit log.
     fn note(&self, tool: &str, caller: &Arc<Caller>, from: Option<&Arc<Inbound>>, why: &ToolError) {
         if let Some(audit) = self.runtime.stack.audit() {
-            audit.note_refused(tool, Some(caller), from, why);
+            audit.note_refused(tool, caller, from, why);
         }
     }
 

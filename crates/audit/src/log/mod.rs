@@ -154,7 +154,7 @@ impl AuditLog {
     pub fn note_refused(
         &self,
         tool: &str,
-        caller: Option<&Arc<Caller>>,
+        caller: &Caller,
         inbound: Option<&Arc<Inbound>>,
         error: &ToolError,
     ) {
@@ -201,19 +201,14 @@ impl AuditLog {
 
     /// Takes permits if they are available.
     pub(crate) fn try_permits(&self, count: u32) -> Option<OwnedSemaphorePermit> {
-        let permits = self.0.permits.clone();
-        permits
-            .try_acquire_many_owned(count.min(self.config().queue))
-            .ok()
+        let (permits, most) = (self.0.permits.clone(), self.config().queue);
+        permits.try_acquire_many_owned(count.min(most)).ok()
     }
 
     /// Waits for permits; `None` if the log is closed.
     pub(crate) async fn permits(&self, count: u32) -> Option<OwnedSemaphorePermit> {
-        let permits = self.0.permits.clone();
-        permits
-            .acquire_many_owned(count.min(self.config().queue))
-            .await
-            .ok()
+        let (permits, most) = (self.0.permits.clone(), self.config().queue);
+        permits.acquire_many_owned(count.min(most)).await.ok()
     }
 
     /// Checks whether a call may be sent although its record may not be written.

@@ -42,7 +42,7 @@ pub(super) async fn make(
         .inspect_err(|error| {
             // no call was made, so no layer saw it
             if let Some(audit) = stack.audit() {
-                audit.note_refused(tool, Some(&caller), None, error);
+                audit.note_refused(tool, &caller, None, error);
             }
         })?
         .with_record(record.clone())
