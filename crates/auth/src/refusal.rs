@@ -62,19 +62,11 @@ pub struct Refusal {
     pub retry_after: Option<Duration>,
 }
 
-impl Refusal {
-    /// Refuses for this reason.
-    #[must_use]
-    pub const fn new(reason: Reason) -> Self {
+impl From<Reason> for Refusal {
+    fn from(reason: Reason) -> Self {
         Self {
             reason,
             retry_after: None,
         }
-    }
-}
-
-impl From<Reason> for Refusal {
-    fn from(reason: Reason) -> Self {
-        Self::new(reason)
     }
 }

@@ -195,7 +195,8 @@ impl Inner {
 
 /// A token cannot be checked now, but may be after this time.
 fn unavailable(after: Duration) -> Refusal {
-    let mut refusal = Refusal::new(Reason::Unavailable);
-    refusal.retry_after = Some(after);
-    refusal
+    Refusal {
+        reason: Reason::Unavailable,
+        retry_after: Some(after),
+    }
 }
