@@ -103,7 +103,9 @@ impl Tokens {
     fn with(issuers: Vec<IssuerConfig>, http: Arc<dyn Http>) -> Result<Self, InvalidIssuer> {
         let (mut known, mut introspection) = (HashMap::new(), None);
         for config in issuers {
-            config.check()?;
+            if let Some((_, fault)) = config.faults().into_iter().next() {
+                return Err(fault);
+            }
             if !crypto::install() {
                 return Err(config.invalid(
                     "its tokens cannot be verified: this process has installed another \
