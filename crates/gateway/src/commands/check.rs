@@ -21,7 +21,8 @@ use crate::{admin, assemble, audit, telemetry, view};
 ///
 /// # Errors
 ///
-/// [`AppError`](crate::error::AppError) if the environment states no valid time or collector.
+/// [`AppError`](crate::error::AppError) if the environment states no valid time or collector, or
+/// the key of the audit log cannot be read.
 pub(crate) fn check(file: Option<&Path>, config: &Config, json: bool) -> Outcome {
     let (limits, listing_timeout) = assemble::timed(config)?;
     let otlp = telemetry::otlp(&config.telemetry)?;
@@ -30,8 +31,8 @@ pub(crate) fn check(file: Option<&Path>, config: &Config, json: bool) -> Outcome
         url.map(|url| redact::url(&config.references.scrub(url)))
     };
     // the largest time of an attempt, unless its tool states one
-    let attempt = limits.attempt_timeout;
-    let attempt = attempt.unwrap_or(config.profile.attempt_timeout);
+    let profile = &config.profile;
+    let attempt = limits.attempt_timeout.unwrap_or(profile.attempt_timeout);
     let servers = config.servers.iter().map(|one| server(one, config));
     let servers: Vec<_> = servers.collect();
     let ok = servers.iter().all(|server| server["missing"].is_null());
@@ -75,10 +76,8 @@ pub(super) fn warnings(config: &Config) -> Vec<String> {
     let is_exposed = |address: &SocketAddr| exposed(*address, ADMIN).is_some();
     let public = Some(http.listen).filter(is_exposed);
     let plain = public.filter(|_| config.identifies() && http.tls.tls_cert.is_none());
-    for address in plain
-        .into_iter()
-        .chain(config.admin.tcp().filter(is_exposed))
-    {
+    let admin = config.admin.tcp().filter(is_exposed);
+    for address in [plain, admin].into_iter().flatten() {
         warnings.push(format!(
             "{address} can be reached from other machines, and credentials pass it unencrypted: put \
              a proxy with TLS in front of it"
