@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use callward_core::{InvalidConfig, ServerId};
 use callward_limit::{Cap, ConcurrencyStatus, RateLimitConfig, RateStatus};
+use serde::{Deserialize, Serialize};
 
 /// The limits that hold for all servers of a stack. Those of one server are set at the
 /// [`Server`](crate::Server).
@@ -17,17 +18,20 @@ use callward_limit::{Cap, ConcurrencyStatus, RateLimitConfig, RateStatus};
 /// limits.attempt_timeout = Some(Duration::from_secs(90));
 /// let builder = Stack::builder().limits(limits);
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct LimitsConfig {
     /// The rates of tools, and how long a call waits for a token. Its
     /// [`max_wait`](RateLimitConfig::max_wait) holds for the rates of servers too. Default: as the
     /// plans of tools say.
+    #[serde(flatten)]
     pub rate: RateLimitConfig,
     /// How far progress may stretch an attempt. Default: to ten times its timeout.
     pub progress_cap: Cap,
     /// The attempt timeout of a tool without `estimatedDuration`, in place of the profile's.
     /// Default: the profile's, 60 s.
+    #[serde(with = "callward_core::human::duration")]
     pub attempt_timeout: Option<Duration>,
 }
 

@@ -54,28 +54,37 @@ impl TrustedProxy {
     ///
     /// # Errors
     ///
-    /// [`InvalidProxy`] with the first one that cannot be used.
-    pub fn new(config: &ProxyConfig) -> Result<Self, InvalidProxy> {
-        let user = header("header", &config.header)?;
-        let roles = config.roles_header.as_deref();
-        let roles = roles.map(|text| header("roles_header", text)).transpose()?;
-        if roles.as_ref() == Some(&user) {
-            return Err(invalid("roles_header", "a name other than `header`", user));
+    /// An [`InvalidProxy`] for each one that cannot be used.
+    pub fn new(config: &ProxyConfig) -> Result<Self, Vec<InvalidProxy>> {
+        let mut faults = Vec::new();
+        let mut name = |key, text: &String| {
+            let name = header(key, text);
+            name.map_err(|fault| faults.push(fault)).ok()
+        };
+        let user = name("header", &config.header);
+        let roles = config.roles_header.as_ref();
+        let roles = roles.and_then(|text| name("roles_header", text));
+        if user.is_some() && roles == user {
+            let other = "a name other than `header`";
+            faults.push(invalid("roles_header", other, &config.header));
         }
         if config.peers.is_empty() {
-            return Err(invalid("peers", "the address of a proxy", &config.peers));
+            faults.push(invalid("peers", "the address of a proxy", &config.peers));
         }
-        let peers = (1_usize..).zip(&config.peers);
-        let peers = peers.map(|(number, text)| {
+        let mut peers = Vec::new();
+        for (number, text) in (1_usize..).zip(&config.peers) {
             let address = || text.parse().map(IpAddr::into);
             let net = text.parse().ok().or_else(|| address().ok());
-            let net = net.filter(|net: &IpNet| net.prefix_len() > 0);
-            net.ok_or_else(|| invalid(&format!("peers.{number}"), NETWORK, text))
-        });
+            match net.filter(|net: &IpNet| net.prefix_len() > 0) {
+                Some(net) => peers.push(net),
+                None => faults.push(invalid(&format!("peers.{number}"), NETWORK, text)),
+            }
+        }
+        let header = user.filter(|_| faults.is_empty()).ok_or(faults)?;
         Ok(Self {
-            header: user,
+            header,
             roles,
-            peers: peers.collect::<Result<_, _>>()?,
+            peers,
         })
     }
 
@@ -236,11 +245,20 @@ mod tests {
             (|it| it.peers.clear(), "peers"),
             (|it| it.peers[1] = "localhost".into(), "peers.2"),
             (|it| it.peers[0] = "0.0.0.0/0".into(), "peers.1"),
+            (
+                |it| {
+                    it.header.clear();
+                    it.roles_header = Some("a b".into());
+                    it.peers = ["x", "::1", "y"].map(Into::into).into();
+                },
+                "header roles_header peers.1 peers.3",
+            ),
         ] {
             let mut config = config();
             change(&mut config);
-            let error = TrustedProxy::new(&config).unwrap_err();
-            assert_eq!(error.key, key, "{error}");
+            let faults = TrustedProxy::new(&config).unwrap_err();
+            let keys: Vec<_> = faults.iter().map(|fault| &*fault.key).collect();
+            assert_eq!(keys, key.split(' ').collect::<Vec<_>>(), "{faults:?}");
         }
     }
 }

@@ -44,13 +44,12 @@ pub(crate) fn stack(
     environment: Environment,
     telemetry: &Telemetry,
 ) -> Result<Running, AppError> {
-    let mut upstreams = Vec::new();
-    let mut servers = Vec::new();
-    for server in &config.servers {
-        let upstream = upstream_of(server, environment, Some(telemetry.observer()))?;
-        servers.push(server_of(server, upstream.clone()));
-        upstreams.push(upstream);
-    }
+    let upstream = |server| upstream_of(server, environment, Some(telemetry.observer()));
+    let upstreams = config.servers.iter().map(upstream);
+    let upstreams = upstreams.collect::<Result<Vec<_>, _>>()?;
+    let servers = config.servers.iter().zip(upstreams.iter().cloned());
+    let servers = servers.map(|(server, upstream)| server_of(server, upstream));
+    let servers = servers.collect();
     stack_over(config, upstreams, servers, telemetry)
 }
 
@@ -125,14 +124,8 @@ pub(crate) fn with<B, T>(builder: B, value: Option<T>, set: impl FnOnce(B, T) ->
 ///
 /// [`AppError::Usage`] if the environment states no valid time.
 pub(crate) fn timed(config: &Config) -> Result<(LimitsConfig, Duration), AppError> {
-    let mut limits = LimitsConfig::default();
-    limits.rate = config.limits.rate;
-    limits.progress_cap = config.limits.progress_cap;
-    limits.attempt_timeout = config.limits.attempt_timeout;
-    let mut listing_timeout = config.discovery.timeout;
-    let Some(stated) = std::env::var_os(TOOL_TIMEOUT_VAR) else {
-        return Ok((limits, listing_timeout));
-    };
+    let (mut limits, mut listing_timeout) = (config.limits, config.discovery.timeout);
+    let stated = std::env::var_os(TOOL_TIMEOUT_VAR).unwrap_or_default();
     if let Some(time) = parse_tool_timeout(&stated.to_string_lossy())? {
         limits.attempt_timeout = Some(time);
         listing_timeout = time.max(StackBuilder::MIN_LISTING_TIMEOUT);

@@ -15,7 +15,7 @@ use callward_auth::keys::{KeyFile, Keys};
 use callward_auth::tokens::Tokens;
 use callward_auth::{
     Authenticated, Authenticator, Challenge, Reason, Refusal, ResourceMetadata, Sender,
-    TrustedProxy, VerifyToken,
+    TrustedProxy,
 };
 use callward_mcp::server::{Anonymous, Identified, Identify, Refused};
 use futures_util::{FutureExt, TryFutureExt};
@@ -42,10 +42,7 @@ const LOOKS_A_SAVE: u32 = 60;
 pub(crate) struct Auth {
     /// `None` if keys are off.
     keys: Option<Arc<Keys>>,
-    /// `None` if there are no issuers.
-    tokens: Option<Tokens>,
-    /// `None` if no proxy names users.
-    proxy: Option<TrustedProxy>,
+    authenticator: Authenticator,
     /// Whether anything but keys identifies clients.
     others: bool,
     /// What clients without a valid token read, if there are issuers.
@@ -81,43 +78,37 @@ impl Auth {
     pub(crate) fn open(config: &Config, state: Option<&StateDir>) -> Result<Self, AppError> {
         let certificates = config.http.tls.client_ca.is_some();
         let config = &config.auth;
-        let keys = match config.keys.is_on() {
-            true => Some(Arc::new(Keys::open(key_file(&config.keys, state)?)?)),
-            false => None,
-        };
-        let (mut tokens, mut metadata) = (None, None);
+        let mut auth = Self::default();
+        if config.keys.is_on() {
+            let keys = Arc::new(Keys::open(key_file(&config.keys, state)?)?);
+            auth.authenticator.keys = Some(keys.clone());
+            auth.keys = Some(keys);
+        }
         if !config.issuers.is_empty() {
-            let found = Tokens::new(config.issuers.clone());
-            tokens = Some(found.map_err(|error| AppError::Usage(error.to_string()))?);
+            let tokens = Tokens::new(config.issuers.clone());
+            let tokens = tokens.map_err(|error| AppError::Usage(error.to_string()))?;
+            auth.authenticator.tokens = Some(Arc::new(tokens));
             let resource = config.resource.as_deref().unwrap_or_default();
             let issuers = config.issuers.iter().map(|one| one.issuer.clone());
-            metadata = Some(ResourceMetadata::new(
-                resource,
-                "Callward",
-                issuers.collect(),
-            ));
+            let metadata = ResourceMetadata::new(resource, "Callward", issuers.collect());
+            auth.metadata = Some(metadata);
         }
-        let proxy = config.proxy.as_ref().map(TrustedProxy::new).transpose();
-        Ok(Self {
-            keys,
-            proxy: proxy.map_err(|error| AppError::Usage(error.to_string()))?,
-            others: tokens.is_some() || config.proxy.is_some() || certificates,
-            tokens,
-            metadata,
-        })
+        // the settings were checked with the file
+        let proxy = config.proxy.as_ref().map(TrustedProxy::new);
+        auth.authenticator.proxy = proxy.and_then(Result::ok);
+        auth.others = !config.issuers.is_empty() || config.proxy.is_some() || certificates;
+        Ok(auth)
     }
 
     /// Returns what identifies the sender of a request: everyone is anonymous if nothing
     /// does.
     pub(crate) fn identify(&self, refusals: &Refusals) -> Arc<dyn Identify> {
-        let mut authenticator = self.authenticator();
-        authenticator.proxy.clone_from(&self.proxy);
         if self.keys.is_none() && !self.others {
             return Arc::<Anonymous>::default();
         }
         let metadata = self.metadata.as_ref();
         Arc::new(Identifier {
-            authenticator,
+            authenticator: self.authenticator.clone(),
             refusals: refusals.clone(),
             metadata: metadata.and_then(ResourceMetadata::url).map(Arc::new),
         })
@@ -125,10 +116,8 @@ impl Auth {
 
     /// Returns what verifies keys and tokens.
     pub(crate) fn authenticator(&self) -> Authenticator {
-        let mut authenticator = Authenticator::default();
-        authenticator.keys = self.keys.clone().map(|keys| keys as Arc<dyn VerifyToken>);
-        let tokens = self.tokens.clone();
-        authenticator.tokens = tokens.map(|tokens| Arc::new(tokens) as Arc<dyn VerifyToken>);
+        let mut authenticator = self.authenticator.clone();
+        authenticator.proxy = None;
         authenticator
     }
 

@@ -48,7 +48,10 @@ impl Runtime {
             upstreams: running.upstreams,
             telemetry,
             recorder,
-            reports: config.reports(),
+            reports: Reports {
+                cache: config.cache.report,
+                trail: config.trail,
+            },
             baggage: telemetry::baggage(&config.telemetry),
             started: Started::new(started),
             stop,

@@ -60,7 +60,7 @@ impl RouterConfig {
         {
             return Err(InvalidConfig::new(
                 "cost_budget",
-                "is not a number of 0 or more",
+                "is not a number of 0 or more, in the units of `costHint`",
             ));
         }
         if self.min_available > 100 {

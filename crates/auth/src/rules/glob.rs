@@ -49,6 +49,12 @@ impl ToolGlob {
         }
     }
 
+    /// Returns the pattern for the name of the replica set.
+    #[must_use]
+    pub fn set(&self) -> &str {
+        &self.set.0
+    }
+
     /// Returns `true` if it fits the tool.
     #[must_use]
     pub fn fits(&self, tool: &Tool) -> bool {

@@ -90,7 +90,8 @@ impl Rule {
             scopes.is_some_and(|scopes| scopes.contains(scope))
         };
         // a rule that allows a restricted tool has to name a role
-        let is_careless = self.then != Then::Deny && self.role.is_any() && plan.limits.restricted;
+        let is_careless =
+            self.then != Then::Deny && self.role.0.is_empty() && plan.limits.restricted;
         !is_careless
             && self.tool.admits(|glob| glob.fits(tool))
             && self.effect.admits(|effect| *effect == plan.effect)
@@ -134,12 +135,14 @@ impl<T> AnyOf<T> {
         self
     }
 
-    fn is_any(&self) -> bool {
-        self.0.is_empty()
+    /// Returns the elements; none stand for any.
+    #[must_use]
+    pub fn elements(&self) -> &[T] {
+        &self.0
     }
 
     fn admits(&self, holds: impl FnMut(&T) -> bool) -> bool {
-        self.is_any() || self.0.iter().any(holds)
+        self.0.is_empty() || self.0.iter().any(holds)
     }
 }
 

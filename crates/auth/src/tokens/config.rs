@@ -101,23 +101,34 @@ impl IssuerConfig {
         }
     }
 
-    /// Checks what does not depend on other issuers.
-    pub(super) fn check(&self) -> Result<(), InvalidIssuer> {
-        let url = self.url("issuer", &self.issuer)?;
-        if url.query().is_some() || url.fragment().is_some() {
-            return Err(self.invalid("`issuer` must have no query and no fragment"));
-        }
-        if self.audience.is_empty() || self.audience.iter().any(String::is_empty) {
-            return Err(self.invalid(
-                "`audience` must name at least one audience, such as the URL of the endpoint: \
-                 without it, tokens for other services would be accepted",
-            ));
-        }
-        if self.leeway > MAX_LEEWAY {
-            let leeway = human::show_duration(self.leeway);
-            return Err(self.invalid(format!("`leeway` is {leeway}; at most 10m is permitted")));
-        }
-        Ok(())
+    /// Returns each setting that cannot be used, by its name, whatever other issuers there are.
+    #[must_use]
+    pub fn faults(&self) -> Vec<(&'static str, InvalidIssuer)> {
+        let asked = self.introspection.as_ref();
+        let urls = [
+            ("issuer", Some(&self.issuer)),
+            ("jwks_url", self.jwks_url.as_ref()),
+            ("introspection.url", asked.map(|asked| &asked.url)),
+        ];
+        let urls = urls.into_iter();
+        let urls = urls.filter_map(|(key, text)| Some((key, self.url(key, text?).err()?)));
+        let has_audience = !self.audience.is_empty() && !self.audience.iter().any(String::is_empty);
+        let has_client = asked.is_none_or(|asked| !asked.client_id.is_empty());
+        let leeway = human::show_duration(self.leeway);
+        let leeway = format!("`leeway` is {leeway}; at most 10m is permitted");
+        #[rustfmt::skip]
+        let rules = [
+            ("issuer", !self.issuer.contains(['?', '#']),
+             "`issuer` must have no query and no fragment"),
+            ("audience", has_audience,
+             "`audience` must name at least one audience, such as the URL of the endpoint: without \
+              it, tokens for other services would be accepted"),
+            ("leeway", self.leeway <= MAX_LEEWAY, &leeway),
+            ("introspection.client_id", has_client, "`introspection.client_id` must not be empty"),
+        ];
+        let broken = rules.into_iter().filter(|(_, holds, _)| !holds);
+        let broken = broken.map(|(key, _, reason)| (key, self.invalid(reason)));
+        urls.chain(broken).collect()
     }
 
     /// Reads the address of something that the issuer serves.

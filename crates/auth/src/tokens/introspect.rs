@@ -69,9 +69,6 @@ impl Introspection {
         // RFC 6749, section 2.3.1: encoded twice
         let encoded =
             |text: &str| -> String { form_urlencoded::byte_serialize(text.as_bytes()).collect() };
-        if config.client_id.is_empty() {
-            return Err(issuer.invalid("`introspection.client_id` must not be empty"));
-        }
         let (user, password) = (&config.client_id, config.client_secret.reveal());
         let pair = format!("{}:{}", encoded(user), encoded(password));
         let basic = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(pair)));

@@ -105,7 +105,9 @@ impl Tokens {
         let (mut issuers, mut introspection) = (HashMap::new(), None);
         let known = Arc::new(Known::new(KEEP));
         for config in configs {
-            config.check()?;
+            if let Some((_, fault)) = config.faults().into_iter().next() {
+                return Err(fault);
+            }
             if !crypto::install() {
                 return Err(config.invalid(
                     "its tokens cannot be verified: this process has installed another \

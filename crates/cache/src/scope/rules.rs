@@ -5,8 +5,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use callward_core::{InvalidValue, ReplicaSetId, ToolName};
-use serde::Deserialize;
-use serde::de::{Deserializer, Error};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::group::{Group, StateGroup};
 
@@ -266,6 +266,12 @@ fn pointer(argument: &str) -> Result<String, &'static str> {
         "/{}",
         argument.replace('~', "~0").replace('/', "~1")
     ))
+}
+
+impl Serialize for ScopeTemplate {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&self.text)
+    }
 }
 
 impl<'de> Deserialize<'de> for ScopeTemplate {

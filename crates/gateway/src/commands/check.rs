@@ -1,5 +1,6 @@
 //! `callward serve --check`: what would run, and every key that is not at its default.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -10,17 +11,18 @@ use serde_json::{Value, json};
 
 use crate::commands::serve::DEFAULT_FILE;
 use crate::commands::status::items;
-use crate::config::{Config, Keys, ServerConfig, show_duration};
+use crate::config::{ADMIN, Config, Keys, ServerConfig, exposed, show_duration};
 use crate::error::Outcome;
 use crate::output;
 use crate::table::{self, shown};
-use crate::{admin, assemble, telemetry, view};
+use crate::{admin, assemble, audit, telemetry, view};
 
 /// Shows what would run. The file was checked on the way here.
 ///
 /// # Errors
 ///
-/// [`AppError`](crate::error::AppError) if the environment states no valid time or collector.
+/// [`AppError`](crate::error::AppError) if the environment states no valid time or collector, or
+/// the key of the audit log cannot be read.
 pub(crate) fn check(file: Option<&Path>, config: &Config, json: bool) -> Outcome {
     let (limits, listing_timeout) = assemble::timed(config)?;
     let otlp = telemetry::otlp(&config.telemetry)?;
@@ -29,14 +31,15 @@ pub(crate) fn check(file: Option<&Path>, config: &Config, json: bool) -> Outcome
         url.map(|url| redact::url(&config.references.scrub(url)))
     };
     // the largest time of an attempt, unless its tool states one
-    let attempt = limits.attempt_timeout;
-    let attempt = attempt.unwrap_or(config.profile.attempt_timeout);
-    let servers: Vec<_> = config
-        .servers
-        .iter()
-        .map(|one| server(one, config))
-        .collect();
+    let profile = &config.profile;
+    let attempt = limits.attempt_timeout.unwrap_or(profile.attempt_timeout);
+    let servers = config.servers.iter().map(|one| server(one, config));
+    let servers: Vec<_> = servers.collect();
     let ok = servers.iter().all(|server| server["missing"].is_null());
+    if let (Some(_), Some(file)) = (&config.audit.path, &config.audit.key_file) {
+        audit::read_key(file)?;
+    }
+    let warnings = warnings(config);
     let mut checked = view::with_values(json!({
         "ok": ok,
         "clients": clients(config),
@@ -52,6 +55,7 @@ pub(crate) fn check(file: Option<&Path>, config: &Config, json: bool) -> Outcome
         "metrics": place(OtlpConfig::metrics_url),
         "recorded": recorded(config),
         "servers": servers,
+        "warnings": (!warnings.is_empty()).then_some(&warnings),
     }));
     let changed = config.changed();
     if json {
@@ -61,8 +65,37 @@ pub(crate) fn check(file: Option<&Path>, config: &Config, json: bool) -> Outcome
         output::json(&checked);
     } else {
         print(file, &checked, &changed);
+        warnings.iter().for_each(output::warning);
     }
     Ok(ExitCode::from(u8::from(!ok)))
+}
+
+/// Returns what in the file is probably a mistake, and what is dangerous.
+pub(super) fn warnings(config: &Config) -> Vec<String> {
+    let (mut warnings, http) = (config.warnings.clone(), &config.http);
+    let is_exposed = |address: &SocketAddr| exposed(*address, ADMIN).is_some();
+    let public = Some(http.listen).filter(is_exposed);
+    let plain = public.filter(|_| config.identifies() && http.tls.tls_cert.is_none());
+    let admin = config.admin.tcp().filter(is_exposed);
+    for address in [plain, admin].into_iter().flatten() {
+        warnings.push(format!(
+            "{address} can be reached from other machines, and credentials pass it unencrypted: put \
+             a proxy with TLS in front of it"
+        ));
+    }
+    if let Some(address) = public.filter(|_| !config.identifies()) {
+        warnings.push(format!(
+            "`http.insecure` is set: {address} can be reached from other machines, and callers are \
+             not authenticated"
+        ));
+    }
+    if let Some(key) = http.tls.open_to_others() {
+        let key = config.references.scrub(&key.display().to_string());
+        warnings.push(format!(
+            "every user of this machine may read the key {key} (`http.tls_key`)"
+        ));
+    }
+    warnings
 }
 
 fn server(server: &ServerConfig, config: &Config) -> Value {
@@ -157,6 +190,7 @@ fn recorded(config: &Config) -> String {
     };
     let calls = match config.profile.audit {
         AuditScope::All => "every call",
+        AuditScope::Hinted => "calls whose hints ask for it",
         AuditScope::Destructive => "destructive calls, and those whose hints ask for it",
         _ => "every call that is not read-only, and those whose hints ask for it",
     };

@@ -12,7 +12,7 @@ use crate::api::{self, Remote};
 use crate::args::{From, Run};
 use crate::assemble::{self, Environment};
 use crate::commands::run::failure;
-use crate::config::{Config, ServerConfig, Servers};
+use crate::config::{Config, Server, ServerConfig, Servers};
 use crate::error::AppError;
 use crate::metrics::Telemetry;
 use crate::output;
@@ -46,14 +46,12 @@ impl Place {
         calls: bool,
         state: Option<&StateDir>,
     ) -> Result<Self, AppError> {
-        let own = own(from.config.as_deref(), &from.command)?;
-        let (mut config, environment) = if let Some(own) = own {
-            own
-        } else {
-            match api::find(from.url.as_deref(), None, state).await? {
+        let (mut config, environment) = match own(from.config.as_deref(), &from.command)? {
+            Some(own) => own,
+            None => match api::find(from.url.as_deref(), None, state).await? {
                 (Some(remote), _) => return Ok(Self { remote, own: None }),
                 (None, url) => (endpoint(&url), Environment::Small),
-            }
+            },
         };
         if !calls {
             config.audit.path = None;
@@ -153,10 +151,15 @@ fn wrap(program: &str, args: &[String], prefix: Option<&str>) -> Result<ServerCo
         }
         None => id_of(program),
     };
-    let mut server = ServerConfig::command(id, program.to_owned(), args.to_vec());
+    let table = Server {
+        command: Some(program.to_owned()),
+        args: args.to_vec(),
+        // the only client started this process for itself
+        instances: Some(Instances::Shared),
+        ..Server::default()
+    };
+    let mut server = ServerConfig::new(id, table);
     server.prefix = prefix.map(str::to_owned);
-    // the only client started this process for itself
-    server.table.instances = Some(Instances::Shared);
     Ok(server)
 }
 
@@ -211,7 +214,11 @@ pub(crate) fn wrapped(args: &Run) -> Result<Config, AppError> {
 
 /// Describes one endpoint.
 pub(crate) fn endpoint(url: &str) -> Config {
-    Config::without_file(vec![ServerConfig::url(fallback(), url.to_owned())])
+    let table = Server {
+        url: Some(url.to_owned()),
+        ..Server::default()
+    };
+    Config::without_file(vec![ServerConfig::new(fallback(), table)])
 }
 
 /// Names a server after its program, without characters that names do not allow.

@@ -14,9 +14,9 @@ use crate::admin::access::Access;
 use crate::args::Serve;
 use crate::assemble::{self, Environment, Running};
 use crate::auth::Auth;
-use crate::commands::check::check;
+use crate::commands::check::{check, warnings};
 use crate::commands::{run, tools};
-use crate::config::{ADMIN, AdminAddress, Config, PUBLIC, Servers, exposed};
+use crate::config::{AdminAddress, Config, PUBLIC, Servers, exposed};
 use crate::error::{AppError, Outcome};
 use crate::kept_names::NameFile;
 use crate::log::Log;
@@ -142,12 +142,6 @@ pub(crate) async fn serve(
 ) -> Outcome {
     let files = &config.http.tls;
     let tls = connections::Tls::open(files)?;
-    if let Some(key) = files.open_to_others() {
-        output::warning(&format_args!(
-            "every user of this machine may read the key {} (`http.tls_key`)",
-            key.display()
-        ));
-    }
     let scheme = tls.as_ref().map_or("http", |_| "https");
     let url = format!("{scheme}://{}/mcp", http::bound(&public)?);
     let admin_address = admin.address()?;
@@ -242,28 +236,7 @@ fn say_where(url: &str, admin: &AdminAddress, manner: &Manner, config: &Config) 
     }
     output::note(format_args!("callward listening on {url}"));
     output::note(format_args!("admin on {admin}: /api, /metrics"));
-    let on_tcp = match admin {
-        AdminAddress::Tcp(address) => Some(*address),
-        AdminAddress::Unix(_) => None,
-    };
-    let is_exposed = |address: &SocketAddr| exposed(*address, ADMIN).is_some();
-    let is_public = is_exposed(&config.http.listen);
-    let is_open = is_public && !config.identifies();
-    let is_plain = is_public && !is_open && config.http.tls.tls_cert.is_none();
-    let plain = is_plain.then_some(config.http.listen);
-    for address in plain.into_iter().chain(on_tcp.filter(is_exposed)) {
-        output::warning(&format_args!(
-            "{address} can be reached from other machines, and credentials pass it unencrypted: \
-             put a proxy with TLS in front of it"
-        ));
-    }
-    if is_open {
-        let address = config.http.listen;
-        output::warning(&format_args!(
-            "`http.insecure` is set: {address} can be reached from other machines, and callers are \
-             not authenticated"
-        ));
-    }
+    warnings(config).iter().for_each(output::warning);
 }
 
 /// Lets the command line find this gateway, and its token. The gateway serves even if its state

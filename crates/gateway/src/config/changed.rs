@@ -27,7 +27,10 @@ impl Config {
 
     /// Returns the same of one server; how it is reached is left out.
     pub(crate) fn changed_of(&self, server: &ServerConfig) -> Keys {
-        self.differing("", &server.shown(), &json!(Server::default()))
+        let (ours, defaults) = (json!(server.table), json!(Server::default()));
+        let mut keys = self.differing("", &ours, &defaults);
+        keys.retain(|key, _| !["command", "set", "weight", "prefix"].contains(&key.as_str()));
+        keys
     }
 
     /// Returns the leaves that differ, each under its dotted path.

@@ -46,7 +46,7 @@ impl ConfigError {
 }
 
 impl Fault {
-    fn shown(&self, file: &Path) -> String {
+    pub(super) fn shown(&self, file: &Path) -> String {
         let (file, message) = (file.display(), &self.message);
         let at = self.at.map(|(line, column)| format!(":{line}:{column}"));
         let at = at.unwrap_or_default();

@@ -20,7 +20,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use callward::Profile;
 use callward::auth::rules::{Rule, Then};
 use callward::core::RuleSet;
 use callward::core::human::duration;
@@ -30,6 +29,7 @@ use callward::loopguard::LoopGuardConfig;
 use callward::registry::KeptName;
 use callward::retry::RetryConfig;
 use callward::retry::hedge::HedgeConfig;
+use callward::{LimitsConfig, Profile};
 use callward_auth::webhook::WebhookConfig;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
@@ -46,11 +46,9 @@ pub(crate) use self::rules::Rule as ToolRule;
 pub(crate) use self::sections::{Audit, Auth, Http, KeySource, Telemetry, as_usize};
 pub(crate) use self::server::{Server, ServerConfig, caching};
 
-use crate::report::Reports;
-
 use self::error::{Fault, Source};
 use self::references::Env;
-use self::sections::{Admin, Breaker, Cache, Discovery, Limits, Router, Switch};
+use self::sections::{Admin, Breaker, Cache, Discovery, Router, Switch};
 use self::sections::{profile, profile_name};
 
 with_defaults! {
@@ -83,7 +81,7 @@ with_defaults! {
         pub(crate) loop_guard: Switch<LoopGuardConfig, true>,
         pub(crate) retry: RetryConfig,
         pub(crate) hedge: Switch<HedgeConfig, false>,
-        pub(crate) limits: Limits,
+        pub(crate) limits: LimitsConfig,
         /// The limits of each principal; those that are unset depend on `auth`.
         pub(crate) principals: PrincipalLimitConfig,
         pub(crate) breaker: Breaker,
@@ -102,6 +100,9 @@ with_defaults! {
         /// The names that tools had in the last run.
         #[serde(skip)]
         pub(crate) kept_names: Vec<KeptName>,
+        /// What the file has that is probably a mistake, each with its place.
+        #[serde(skip)]
+        pub(crate) warnings: Vec<String>,
         /// The values of references in the file, which are never shown.
         #[serde(skip)]
         pub(crate) references: References,
@@ -125,14 +126,6 @@ impl Config {
         by_token || auth.proxy.is_some() || self.http.tls.client_ca.is_some()
     }
 
-    /// Returns what each result states of its call, asked or not.
-    pub(crate) fn reports(&self) -> Reports {
-        Reports {
-            cache: self.cache.report,
-            trail: self.trail,
-        }
-    }
-
     /// Reads and checks a file.
     ///
     /// # Errors
@@ -150,19 +143,7 @@ impl Config {
             let message = "expected UTF-8 text".to_owned();
             refuse(Source::new(&text).fault(Some(valid..valid), String::new(), message))
         })?;
-        let config = Self::parse_with(file, &text, &|name| std::env::var_os(name), servers)?;
-        config.http.tls.check().map_err(|error| {
-            let mut source = Source::new(&text);
-            if let Ok(root) = DeTable::parse(&text) {
-                source.index(&mut Spanned::new(
-                    root.span(),
-                    DeValue::Table(root.into_inner()),
-                ));
-            }
-            let fault = source.key_fault(error.key, error.message);
-            refuse(config.references.scrub_fault(fault))
-        })?;
-        Ok(config)
+        Self::parse_with(file, &text, &|name| std::env::var_os(name), servers)
     }
 
     /// Checks a text, with an environment that is empty.
@@ -187,7 +168,8 @@ impl Config {
         let (references, mut faults) = References::resolve(&mut root, folder, env, &source);
         let (mut config, found) = read::read(root, &source);
         add(&mut faults, found);
-        add(&mut faults, check::check(&mut config, &source));
+        let (found, warned) = check::check(&mut config, &source);
+        add(&mut faults, found);
         if let KeySource::File(path) = &mut config.auth.keys {
             *path = folder.join(&*path);
         }
@@ -198,10 +180,12 @@ impl Config {
                 "expected at least one server: a table [servers.NAME] with `command` or `url`";
             faults.push(source.key_fault("servers", expected));
         }
+        let scrub = |fault| references.scrub_fault(fault);
         if !faults.is_empty() {
-            let scrub = |fault| references.scrub_fault(fault);
             return Err(failed(faults.into_iter().map(scrub).collect()));
         }
+        let warned = warned.into_iter().map(scrub);
+        config.warnings = warned.map(|fault| fault.shown(file)).collect();
         for server in &mut config.servers {
             let args = format!("servers.{}.args", server.id);
             server.table.secret_args = references.values_in(&args);

@@ -27,109 +27,105 @@ pub(super) fn read(mut root: Spanned<DeValue<'_>>, source: &Source<'_>) -> (Conf
     server["tools"] = json!({ ANY: tool });
     let mut defaults = json!(Config::default());
     defaults["servers"] = json!({ ANY: server });
-    let mut reader = Reader {
-        source,
-        faults: Vec::new(),
-    };
+    let mut faults = Vec::new();
     if let DeValue::Table(table) = root.get_mut() {
-        reader.table(table, &defaults, &mut Vec::new());
+        faults = read_table(table, &defaults, &mut Vec::new(), source);
     }
     let config = Config::deserialize(ValueDeserializer::from(root));
     let config = config.unwrap_or_else(|error| {
-        reader.faults.push(source.parser_fault(&error));
+        faults.push(source.parser_fault(&error));
         Config::default()
     });
-    (config, reader.faults)
+    (config, faults)
 }
 
 /// Stands for all names of a table's keys.
 const ANY: &str = "*";
 
-struct Reader<'a, 'i> {
-    source: &'a Source<'i>,
-    faults: Vec<Fault>,
-}
-
 type Path<'i> = Vec<Spanned<DeString<'i>>>;
 
-impl Reader<'_, '_> {
-    /// Checks the keys of a table, and takes out those that cannot be read.
-    fn table<'t>(&mut self, table: &mut DeTable<'t>, defaults: &Value, path: &mut Path<'t>) {
-        let keys: Vec<_> = table.keys().cloned().collect();
-        for key in keys {
-            let Some(value) = table.get_mut(&key) else {
-                continue;
-            };
-            let name = key.get_ref().to_string();
-            let span = key.span();
-            path.push(key.clone());
-            let known = defaults.get(&name);
-            // the short forms of hints, such as `readOnly`
-            let known = known.or_else(|| defaults.get(format!("{name}Hint")));
-            let known = known.or_else(|| defaults.get(ANY));
-            let faults = match (known, value.get_mut()) {
-                (None, _) => {
-                    let message = unknown(&name, defaults);
-                    vec![self.source.fault(Some(span), dotted(path), message)]
-                }
-                // maps are empty by default, and read as a whole
-                (Some(inner @ Value::Object(known)), DeValue::Table(table))
-                    if !known.is_empty() =>
-                {
-                    self.table(table, inner, path);
-                    Vec::new()
-                }
-                (Some(Value::Object(known)), _) if !known.is_empty() => {
-                    let span = Some(value.span());
-                    let message = format!("expected a table, [{}]", dotted(path));
-                    vec![self.source.fault(span, dotted(path), message)]
-                }
-                _ => self.alone(value, path),
-            };
-            if !faults.is_empty() {
-                self.faults.extend(faults);
-                table.remove(&key);
+/// Checks the keys of a table, and takes out those that cannot be read.
+fn read_table<'t>(
+    table: &mut DeTable<'t>,
+    defaults: &Value,
+    path: &mut Path<'t>,
+    source: &Source<'_>,
+) -> Vec<Fault> {
+    let mut found = Vec::new();
+    let keys: Vec<_> = table.keys().cloned().collect();
+    for key in keys {
+        let Some(value) = table.get_mut(&key) else {
+            continue;
+        };
+        let name = key.get_ref().to_string();
+        let span = key.span();
+        path.push(key.clone());
+        let known = defaults.get(&name);
+        // the short forms of hints, such as `readOnly`
+        let known = known.or_else(|| defaults.get(format!("{name}Hint")));
+        let known = known.or_else(|| defaults.get(ANY));
+        // maps are empty by default, and read as a whole
+        let is_table = known
+            .and_then(Value::as_object)
+            .is_some_and(|keys| !keys.is_empty());
+        let faults = match (known, value.get_mut()) {
+            (None, _) => {
+                let message = unknown(&name, defaults);
+                vec![source.fault(Some(span), dotted(path), message)]
             }
-            path.pop();
+            (Some(known), DeValue::Table(table)) if is_table => {
+                found.extend(read_table(table, known, path, source));
+                Vec::new()
+            }
+            _ if is_table => {
+                let message = format!("expected a table, [{}]", dotted(path));
+                vec![source.fault(Some(value.span()), dotted(path), message)]
+            }
+            _ => alone(value, path, source),
+        };
+        if !faults.is_empty() {
+            found.extend(faults);
+            table.remove(&key);
         }
+        path.pop();
     }
+    found
+}
 
-    /// Reads a file with this key alone. Of a list, each element is read alone too; and of what has
-    /// keys of its own, the rest without the wrong one.
-    fn alone<'t>(&self, value: &Spanned<DeValue<'t>>, path: &Path<'t>) -> Vec<Fault> {
-        let (mut faults, mut rest) = (Vec::<Fault>::new(), value.clone());
-        while faults.len() < MOST
-            && let Err(error) = with_only(&rest, path)
+/// Reads a file with this key alone. Of a list, each element is read alone too; and of what has
+/// keys of its own, the rest without the wrong one.
+fn alone<'t>(value: &Spanned<DeValue<'t>>, path: &Path<'t>, source: &Source<'_>) -> Vec<Fault> {
+    let (mut faults, mut rest) = (Vec::<Fault>::new(), value.clone());
+    while faults.len() < MOST
+        && let Err(error) = with_only(&rest, path)
+    {
+        if let DeValue::Array(items) = rest.get_ref()
+            && items.len() > 1
         {
-            if let DeValue::Array(items) = rest.get_ref()
-                && items.len() > 1
-            {
-                let alone =
-                    |item: &Spanned<_>| DeValue::Array([item.clone()].into_iter().collect());
-                let each = items
-                    .iter()
-                    .map(|item| Spanned::new(item.span(), alone(item)));
-                let found: Vec<_> = each.flat_map(|one| self.alone(&one, path)).collect();
-                if !found.is_empty() {
-                    return found;
-                }
-            }
-            let mut fault = self.source.parser_fault(&error);
-            let key = dotted(path);
-            if !super::is_within(&fault.key, &key) {
-                fault = self.source.fault(Some(rest.span()), key, fault.message);
-            }
-            let is_in = |before: &Fault| super::is_within(&before.key, &fault.key);
-            if faults.iter().any(is_in) {
-                break; // what was cut is missing now
-            }
-            faults.push(fault);
-            if !error.span().is_some_and(|span| cut(&mut rest, &span)) {
-                break;
+            let one = |item: &Spanned<_>| {
+                let list = DeValue::Array([item.clone()].into_iter().collect());
+                alone(&Spanned::new(item.span(), list), path, source)
+            };
+            let found: Vec<_> = items.iter().flat_map(one).collect();
+            if !found.is_empty() {
+                return found;
             }
         }
-        faults
+        let mut fault = source.parser_fault(&error);
+        let key = dotted(path);
+        if !super::is_within(&fault.key, &key) {
+            fault = source.fault(Some(rest.span()), key, fault.message);
+        }
+        let is_in = |before: &Fault| super::is_within(&before.key, &fault.key);
+        if faults.iter().any(is_in) {
+            break; // what was cut is missing now
+        }
+        faults.push(fault);
+        if !error.span().is_some_and(|span| cut(&mut rest, &span)) {
+            break;
+        }
     }
+    faults
 }
 
 /// The most faults that are looked for in the value of one key.

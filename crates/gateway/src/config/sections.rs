@@ -12,7 +12,6 @@ use callward::cache::CacheConfig;
 use callward::core::human::{duration, size};
 use callward::core::redact::{self, Redactor};
 use callward::core::{AuditScope, FreshnessMode};
-use callward::limit::{Cap, RateLimitConfig};
 use callward::router::RouterConfig;
 use callward::{PingConfig, Profile, StackBuilder};
 use callward_auth::ProxyConfig;
@@ -131,6 +130,16 @@ pub(crate) struct Admin {
     pub(crate) allowed_hosts: Vec<String>,
 }
 
+impl Admin {
+    /// Returns the address, if one is set that is no socket.
+    pub(crate) fn tcp(&self) -> Option<SocketAddr> {
+        match self.listen {
+            Some(AdminAddress::Tcp(address)) => Some(address),
+            _ => None,
+        }
+    }
+}
+
 with_defaults! {
     /// `[cache]`
     #[derive(Debug, Clone, Serialize, serde::Deserialize)]
@@ -148,30 +157,6 @@ with_defaults! {
         /// Whether each result states what the cache did.
         pub(crate) report: bool,
     }
-}
-
-/// `[limits]`: what holds for all servers.
-#[derive(Debug, Clone, Default, Serialize, serde::Deserialize)]
-#[serde(default)]
-pub(crate) struct Limits {
-    #[serde(flatten)]
-    pub(crate) rate: RateLimitConfig,
-    #[serde(with = "duration")]
-    pub(crate) attempt_timeout: Option<Duration>,
-    #[serde(with = "TimesOrDuration")]
-    pub(crate) progress_cap: Cap,
-}
-
-/// How far progress extends an attempt: a number of times its timeout, or a duration.
-#[derive(Serialize, serde::Deserialize)]
-#[serde(
-    remote = "Cap",
-    untagged,
-    expecting = "expected a number of times the attempt timeout, or a duration such as \"30m\""
-)]
-enum TimesOrDuration {
-    Times(u32),
-    At(#[serde(with = "duration")] Duration),
 }
 
 /// `[breaker]`: of each tool, and of each server.
@@ -285,16 +270,13 @@ fn address<'de, D: Deserializer<'de>>(from: D) -> Result<SocketAddr, D::Error> {
 }
 
 /// Shows the names of secrets without their values.
-pub(super) fn names<S: Serializer>(
-    secrets: &BTreeMap<String, String>,
-    to: S,
-) -> Result<S::Ok, S::Error> {
+fn names<S: Serializer>(secrets: &BTreeMap<String, String>, to: S) -> Result<S::Ok, S::Error> {
     to.collect_seq(secrets.keys())
 }
 
 /// Shows a URL without its secrets.
 #[expect(clippy::ref_option, reason = "serde passes references to fields")]
-pub(super) fn optional_url<S: Serializer>(url: &Option<String>, to: S) -> Result<S::Ok, S::Error> {
+fn optional_url<S: Serializer>(url: &Option<String>, to: S) -> Result<S::Ok, S::Error> {
     url.as_deref().map(redact::url).serialize(to)
 }
 

@@ -6,16 +6,13 @@ use std::time::Duration;
 
 use callward::cache::{ScopeTemplate, StateGroup};
 use callward::core::human::{duration, size};
-use callward::core::redact;
 use callward::limit::{ConcurrencyLimitLayer, Shed};
 use callward::{Annotations, Caching, Instances, ReplicaSetId, ServerId, ToolName, Trust, Weight};
 use callward_mcp::client::EraChoice;
 use callward_mcp::wire::DEFAULT_MAX_LINE;
 use serde::{Deserialize, Serialize, Serializer};
-use serde_json::{Value, json};
 
 use super::rules::Rule;
-use super::sections::{names, optional_url};
 use super::with_defaults;
 
 with_defaults! {
@@ -24,16 +21,16 @@ with_defaults! {
     #[serde(default)]
     pub(crate) struct Server {
         pub(crate) command: Option<String>,
-        #[serde(serialize_with = "words")]
+        #[serde(serialize_with = "hidden")]
         pub(crate) args: Vec<String>,
-        #[serde(serialize_with = "names")]
+        #[serde(serialize_with = "hidden")]
         pub(crate) env: BTreeMap<String, String>,
         /// The values of references in `args`.
         #[serde(skip)]
         pub(crate) secret_args: Vec<String>,
-        #[serde(serialize_with = "optional_url")]
+        #[serde(serialize_with = "hidden")]
         pub(crate) url: Option<String>,
-        #[serde(serialize_with = "names")]
+        #[serde(serialize_with = "hidden")]
         pub(crate) headers: BTreeMap<String, String>,
         pub(crate) set: Option<ReplicaSetId>,
         pub(crate) weight: Weight,
@@ -79,9 +76,7 @@ pub(crate) struct ToolConfig {
     /// The first that matches a call's arguments wins.
     pub(crate) rules: Option<Vec<Rule>>,
     /// Which state its calls read and write.
-    #[serde(serialize_with = "scopes")]
     pub(crate) reads: Option<Vec<ScopeTemplate>>,
-    #[serde(serialize_with = "scopes")]
     pub(crate) writes: Option<Vec<ScopeTemplate>>,
     /// The tool that shows whether a call with an unknown outcome took effect.
     pub(crate) verify_with: Option<ToolName>,
@@ -104,19 +99,9 @@ pub(crate) fn caching(ttl: Option<Duration>, cache: Option<bool>) -> Option<Cach
     }
 }
 
-#[expect(clippy::ref_option, reason = "serde passes references to fields")]
-fn scopes<S: Serializer>(list: &Option<Vec<ScopeTemplate>>, to: S) -> Result<S::Ok, S::Error> {
-    let list = list.as_deref();
-    list.map(|list| list.iter().map(ToString::to_string).collect::<Vec<_>>())
-        .serialize(to)
-}
-
-/// Shows arguments of a command without secrets.
-fn words<S: Serializer>(args: &[String], to: S) -> Result<S::Ok, S::Error> {
-    match args {
-        [] => to.collect_seq(args),
-        args => to.serialize_str(&redact::command("", args)),
-    }
+/// Does not show what may have secrets.
+fn hidden<T, S: Serializer>(_: &T, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_none()
 }
 
 /// The prefix of the names that clients see.
@@ -139,43 +124,13 @@ pub(crate) struct ServerConfig {
 }
 
 impl ServerConfig {
-    /// Describes a child process with the defaults of the file.
-    pub(crate) fn command(id: ServerId, program: String, args: Vec<String>) -> Self {
-        let table = Server {
-            command: Some(program),
-            args,
-            ..Server::default()
-        };
-        Self::new(id, table)
-    }
-
-    /// Describes an endpoint with the defaults of the file.
-    pub(crate) fn url(id: ServerId, url: String) -> Self {
-        let table = Server {
-            url: Some(url),
-            ..Server::default()
-        };
-        Self::new(id, table)
-    }
-
-    fn new(id: ServerId, table: Server) -> Self {
+    /// Takes a table that has no set and no prefix.
+    pub(crate) fn new(id: ServerId, table: Server) -> Self {
         Self {
             set: ReplicaSetId::from(id.clone()),
             id,
             prefix: None,
             table,
         }
-    }
-
-    /// Returns the table as it is shown: its target and hints left out, tools with their settings.
-    pub(super) fn shown(&self) -> Value {
-        let mut shown = json!(self.table);
-        if let Value::Object(table) = &mut shown {
-            let elsewhere = [
-                "command", "args", "env", "url", "headers", "set", "weight", "prefix",
-            ];
-            table.retain(|key, _| !elsewhere.contains(&key.as_str()));
-        }
-        shown
     }
 }

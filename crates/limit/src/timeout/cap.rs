@@ -3,13 +3,19 @@
 use std::time::Duration;
 
 use callward_core::InvalidConfig;
+use callward_core::human::duration;
+use serde::{Deserialize, Serialize};
 
-/// How long an attempt with progress may take in all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How long an attempt with progress may take in all: a duration, or a number of times its timeout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected a number of times the attempt timeout, or a duration such as \"30m\""
+)]
 #[expect(clippy::exhaustive_enums, reason = "a cap is absolute or relative")]
 pub enum Cap {
     /// This long, and never below the timeout.
-    At(Duration),
+    At(#[serde(with = "duration")] Duration),
     /// This many times its timeout. With 1, progress changes nothing.
     Times(u32),
 }
@@ -43,7 +49,7 @@ impl Cap {
             }
             _ => return Ok(()),
         };
-        Err(InvalidConfig::new("cap", reason))
+        Err(InvalidConfig::new("progress_cap", reason))
     }
 }
 

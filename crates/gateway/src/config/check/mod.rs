@@ -2,7 +2,8 @@
 
 mod servers;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::time::Duration;
 
 use callward::StackBuilder;
@@ -18,7 +19,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::error::{Fault, Source, dotted};
-use super::{ADMIN, AdminAddress, Auth, Config, KeySource, PUBLIC, exposed};
+use super::{ADMIN, Auth, Config, KeySource, PUBLIC, Server, exposed};
 use crate::view::with_values;
 
 /// The longest that anything may wait or run: no client waits a day.
@@ -27,57 +28,69 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// The longest a result may be served: the store counts no further.
 const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// Checks a config, derives settings from its keys, and reads its servers.
-pub(super) fn check(config: &mut Config, source: &Source<'_>) -> Vec<Fault> {
+/// Checks a config, derives settings from its keys, and reads its servers. Returns the faults, and
+/// what is probably a mistake.
+pub(super) fn check(config: &mut Config, source: &Source<'_>) -> (Vec<Fault>, Vec<Fault>) {
+    // in file order: the first of two sets that want a name gets it
+    let mut tables: Vec<_> = std::mem::take(&mut config.tables).into_iter().collect();
+    let set = |(id, table): &(String, Server)| match &table.set {
+        Some(set) => set.to_string(),
+        None => id.clone(),
+    };
     let mut faults = Faults {
         source,
+        sets: tables.iter().map(set).collect(),
         found: Vec::new(),
+        warned: Vec::new(),
     };
     faults.settings(config);
     faults.layers(config);
-    config.derive();
-    // in file order: the first of two sets that want a name gets it
-    let mut tables: Vec<_> = std::mem::take(&mut config.tables).into_iter().collect();
+    faults.rules(config);
+    derive(config);
     tables.sort_by_key(|(id, _)| source.span(&dotted("servers", id)).map(|span| span.start));
     for (id, table) in tables {
         config.servers.extend(faults.server(&id, table));
     }
     faults.sets(&config.servers);
-    faults.scopes(&config.servers);
-    faults.found
+    (faults.found, faults.warned)
 }
 
-impl Config {
-    /// Sets what follows from several keys.
-    pub(super) fn derive(&mut self) {
-        let cache = &self.cache;
-        if let Some(ttl) = cache.ttl {
-            self.profile.read_ttl = ttl;
-        }
-        if cache.idempotent_ttl.is_some() {
-            self.profile.idempotent_ttl = cache.idempotent_ttl;
-            self.profile.idempotent_lifetime = Lifetime::Stated;
-        }
-        if self.audit.path.is_some() {
-            self.profile.audit = self.audit.record;
-        }
-        self.principals.generous = self.identifies();
-        if !cache.layer.idempotent_writes {
-            // the cache has a switch of its own; this one shows in plans
-            self.profile.idempotent_ttl = None;
-        }
+/// Sets what follows from several keys.
+fn derive(config: &mut Config) {
+    let (cache, profile) = (&config.cache, &mut config.profile);
+    if let Some(ttl) = cache.ttl {
+        profile.read_ttl = ttl;
     }
+    if cache.idempotent_ttl.is_some() {
+        profile.idempotent_ttl = cache.idempotent_ttl;
+        profile.idempotent_lifetime = Lifetime::Stated;
+    }
+    if config.audit.path.is_some() {
+        profile.audit = config.audit.record;
+    }
+    if !cache.layer.idempotent_writes {
+        // the cache has a switch of its own; this one shows in plans
+        profile.idempotent_ttl = None;
+    }
+    config.principals.generous = config.identifies();
 }
 
 /// The problems found so far, and the text they are found in.
 struct Faults<'a, 'i> {
     source: &'a Source<'i>,
+    /// The replica sets.
+    sets: BTreeSet<String>,
     found: Vec<Fault>,
+    warned: Vec<Fault>,
 }
 
 impl Faults<'_, '_> {
     fn at(&mut self, key: &str, message: impl Into<String>) {
         self.found.push(self.source.key_fault(key, message));
+    }
+
+    fn warn(&mut self, key: &str, message: impl Into<String>) {
+        self.warned.push(self.source.key_fault(key, message));
     }
 
     fn expect(&mut self, holds: bool, key: &str, message: &str) {
@@ -118,7 +131,7 @@ impl Faults<'_, '_> {
                 "backoff.ceiling" => "max_pause",
                 "budget_percent" => "budget",
                 "open_time" => "open_for",
-                "cap" => "progress_cap",
+                "ttl" => "affinity.ttl",
                 key => key,
             };
             let path = dotted(section, key);
@@ -137,58 +150,51 @@ impl Faults<'_, '_> {
         self.layer("loop_guard", &config.loop_guard.config, |it| it.validate());
         self.layer("hedge", &config.hedge.config, |it| it.validate());
         self.layer("retry", &config.retry, |it| it.validate());
-        self.layer("breaker", &config.breaker, |it| it.layer.validate());
-        self.layer("breaker.server", &config.breaker.server, |it| {
+        let (breaker, router) = (&config.breaker, &config.router);
+        self.layer("breaker", breaker, |it| it.layer.validate());
+        self.layer("breaker.server", &breaker.server, |it| {
             it.layer().validate()
         });
-        self.layer("limits", &config.limits, |it| it.rate.validate());
         self.layer("limits", &config.limits, |it| it.progress_cap.validate());
-        self.layer("router.affinity", &config.router.layer.affinity, |it| {
-            it.validate()
-        });
-        self.layer("router.ping", &config.router.ping.config, |it| {
-            it.validate()
-        });
+        self.layer("router", router, |it| it.layer.validate());
+        self.layer("router.ping", &router.ping.config, |it| it.validate());
         self.layer("audit", &config.audit, |it| {
             let log = it.path.clone().unwrap_or_else(|| "audit.jsonl".into());
             it.layer(log).validate()
         });
+        let (path, open_world) = (&config.audit.path, &config.audit.open_world_path);
+        for (key, path) in [("audit.path", path), ("audit.open_world_path", open_world)] {
+            let folder = path.as_deref().and_then(Path::parent);
+            if let Some(folder) = folder.filter(|folder| !folder.join(".").exists()) {
+                let folder = folder.display();
+                let message =
+                    format!("the folder {folder} does not exist: the start would make it");
+                self.warn(key, message);
+            }
+        }
     }
 
     fn auth(&mut self, auth: &Auth) {
-        if let Some(Err(fault)) = auth.proxy.as_ref().map(TrustedProxy::new) {
-            self.at(&dotted("auth.proxy", &fault.key), fault.reason);
+        if let Some(Err(faults)) = auth.proxy.as_ref().map(TrustedProxy::new) {
+            for fault in faults {
+                self.at(&dotted("auth.proxy", &fault.key), fault.reason);
+            }
         }
+        let before = self.found.len();
         for (number, issuer) in (1_usize..).zip(&auth.issuers) {
-            let key = format!("auth.issuers.{number}");
-            self.ok(Tokens::new(vec![issuer.clone()]), &key);
+            for (key, fault) in issuer.faults() {
+                self.at(&format!("auth.issuers.{number}.{key}"), fault.to_string());
+            }
         }
-        if !auth.issuers.is_empty() && self.found.is_empty() {
+        if !auth.issuers.is_empty() && self.found.len() == before {
             self.ok(Tokens::new(auth.issuers.clone()), "auth.issuers");
         }
-        let resource = auth.resource.as_deref().unwrap_or_default();
-        let is_url = ResourceMetadata::new(resource, "", Vec::new())
-            .url()
-            .is_some();
-        let is_needed = auth.resource.is_some() || !auth.issuers.is_empty();
-        self.expect(
-            is_url || !is_needed,
-            "auth.resource",
-            "expected the URL of the endpoint as clients know it, such as \
-             \"https://gateway.example.com/mcp\"",
-        );
     }
 
     fn settings(&mut self, config: &mut Config) {
         let (http, cache) = (&config.http, &config.cache);
         let (telemetry, limits) = (&config.telemetry, &config.limits);
-        let tls = &http.tls;
-        let on_tcp = match config.admin.listen {
-            Some(AdminAddress::Tcp(address)) => Some(address),
-            _ => None,
-        };
-        let keys = &config.auth.keys;
-        let auth = &config.auth;
+        let (tls, auth, on_tcp) = (&http.tls, &config.auth, config.admin.tcp());
         let unless_asked = (!config.identifies()).then_some(http.listen);
         for (address, section, advice) in [(unless_asked, "http", PUBLIC), (on_tcp, "admin", ADMIN)]
         {
@@ -196,24 +202,14 @@ impl Faults<'_, '_> {
             let why = address.and_then(|address| exposed(address, advice));
             self.ok(why.map_or(Ok(()), Err), &dotted(section, "listen"));
         }
-        let is_shared = on_tcp == Some(http.listen) && http.listen.port() != 0;
-        let other = "expected another address than `http.listen`";
-        self.expect(!is_shared, "admin.listen", other);
-        let is_open = !config.identifies() && self.source.span("auth").is_some();
-        self.expect(
-            !is_open,
-            "auth",
-            "expected `keys = true`, `issuers` or `proxy`: without them, no client is asked",
-        );
-        let is_path = !["", "true", "false"]
-            .map(|text| KeySource::File(text.into()))
-            .contains(keys);
-        self.expect(
-            is_path,
-            "auth.keys",
-            "expected `true`, or the path of a file",
-        );
+        let no_paths = ["", "true", "false"].map(|text| KeySource::File(text.into()));
+        let resource = auth.resource.as_deref().unwrap_or_default();
+        let resource = ResourceMetadata::new(resource, "", Vec::new()).url();
+        let needs_none = auth.resource.is_none() && auth.issuers.is_empty();
         self.auth(auth);
+        if let Err(error) = tls.check() {
+            self.at(error.key, error.message);
+        }
         let webhook = config.authorize_webhook.as_ref();
         let webhook = webhook.map_or(Ok(()), |webhook| Webhook::new(webhook).map(drop));
         self.ok(webhook, "authorize_webhook");
@@ -228,6 +224,14 @@ impl Faults<'_, '_> {
         let is_year = |time: Option<Duration>| time.is_none_or(|time| time <= YEAR);
         #[rustfmt::skip]
         let rules = [
+            (config.identifies() || self.source.span("auth").is_none(), "auth",
+             "expected `keys = true`, `issuers` or `proxy`: without them, no client is asked"),
+            (!no_paths.contains(&auth.keys), "auth.keys", "expected `true`, or the path of a file"),
+            (resource.is_some() || needs_none, "auth.resource",
+             "expected the URL of the endpoint as clients know it, such as \
+              \"https://gateway.example.com/mcp\""),
+            (on_tcp != Some(http.listen) || http.listen.port() == 0, "admin.listen",
+             "expected another address than `http.listen`"),
             (!config.call_deadline.is_zero(), "call_deadline",
              "expected more than zero: every call would be over before it began"),
             (!http.allowed_hosts.is_empty(), "http.allowed_hosts",
@@ -257,8 +261,6 @@ impl Faults<'_, '_> {
             (seconds.contains(&cache.layer.settle), "cache.settle", SECONDS),
             ((0.0..=0.5).contains(&cache.layer.stale_odds), "cache.stale_odds",
              "expected a probability from 0.0 to 0.5: of an answer that has changed"),
-            (config.retry.max_attempts >= 1, "retry.max_attempts",
-             "expected 1 or more: the first attempt counts (1 means no retries)"),
             (limits.rate.max_wait <= DAY, "limits.max_wait", A_DAY),
             (limits.attempt_timeout.is_none_or(|time| !time.is_zero() && time <= DAY),
              "limits.attempt_timeout", "expected more than zero, and at most a day"),
@@ -266,14 +268,13 @@ impl Faults<'_, '_> {
              "limits.progress_cap", A_DAY),
             ((StackBuilder::MIN_LISTING_TIMEOUT..=DAY).contains(&config.discovery.timeout),
              "discovery.timeout", "expected 5 s or more, and at most a day"),
-            (config.router.layer.min_available <= 100, "router.min_available",
-             "expected 0 to 100 percent of a replica set"),
-            (config.router.layer.cost_budget.is_none_or(|cost| cost >= 0.0), "router.cost_budget",
-             "expected a number of 0 or more, in the units of `costHint`"),
             (telemetry.sampling.is_none_or(|share| (0.0..=1.0).contains(&share)),
              "telemetry.sampling", "expected a share from 0.0 to 1.0: traces per call"),
             (telemetry.service_name.as_deref() != Some(""), "telemetry.service_name",
              "expected a name"),
+            (config.rules == RuleSet::Standard || config.verbs.values().all(Vec::is_empty),
+             "lexicon", "expected only together with `rules = \"standard\"`: the rules of NeuroLink \
+             know no verbs"),
         ];
         for (holds, path, message) in rules {
             self.expect(holds, path, message);
@@ -297,11 +298,6 @@ impl Faults<'_, '_> {
             self.ok(checked, &dotted("telemetry.otlp_headers", name));
         }
         config.lexicon = self.lexicon(config);
-        self.expect(
-            config.lexicon.is_none() || config.rules == RuleSet::Standard,
-            "lexicon",
-            "expected only together with `rules = \"standard\"`: the rules of NeuroLink know no verbs",
-        );
     }
 
     /// Adds the verbs of the file to the standard ones. One verb has one meaning.

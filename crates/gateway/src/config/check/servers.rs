@@ -1,17 +1,18 @@
 //! The tables of servers, and the settings that must be equal in one replica set.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
+use callward::auth::rules::Glob;
 use callward::core::Severity;
-use callward::limit::RateLimitConfig;
 use callward::{Annotations, ReplicaSetId, ServerId};
 use callward_mcp::client::HttpSpec;
 
+use super::super::Config;
 use super::super::error::dotted;
 use super::super::server::{Prefix, Server, ServerConfig, ToolConfig};
 use super::Faults;
+use crate::similar;
 
 impl Faults<'_, '_> {
     pub(super) fn server(&mut self, key: &str, table: Server) -> Option<ServerConfig> {
@@ -39,6 +40,8 @@ impl Faults<'_, '_> {
             (table.max_concurrent_per_tool != Some(0), "max_concurrent_per_tool",
              "expected 1 or more"),
             (table.max_instances > 0, "max_instances", "expected 1 or more"),
+            (table.calls_per_minute.is_none_or(|rate| rate > 0.0), "calls_per_minute",
+             "expected a number of calls a minute above 0; leave it out for no limit"),
             (table.spare.is_none_or(|spare| spare < table.max_instances.max(1)), "spare",
              "expected less than `max_instances`: a spare instance counts too"),
             (!table.idle.is_zero(), "idle",
@@ -53,10 +56,6 @@ impl Faults<'_, '_> {
         for (holds, name, message) in rules {
             self.expect(holds, &at(name), message);
         }
-        let mut rate = RateLimitConfig::default();
-        rate.in_all = table.calls_per_minute;
-        let rate = rate.validate().map_err(|fault| fault.reason);
-        self.ok(rate, &at("calls_per_minute"));
         self.target(&root, &table);
         self.caching(&root, table.ttl, table.cache);
         self.hints(&at("annotations"), &table.annotations);
@@ -64,6 +63,7 @@ impl Faults<'_, '_> {
             let root = format!("{root}.tools.{tool}");
             self.caching(&root, said.ttl, said.cache);
             self.hints(&root, &said.hints);
+            self.scopes(&root, said);
             self.expect(
                 said.verify_with.as_ref() != Some(tool),
                 &dotted(&root, "verify_with"),
@@ -185,10 +185,10 @@ impl Faults<'_, '_> {
             }
             for (tool, said) in &ours.tools {
                 let clash = in_set().find_map(|other| {
-                    let (key, what) = clash(said, other.table.tools.get(tool)?)?;
-                    Some((other, key, what))
+                    let theirs = other.table.tools.get(tool)?;
+                    Some((other, clash(said, theirs)?))
                 });
-                if let Some((other, key, what)) = clash {
+                if let Some((other, (key, what))) = clash {
                     conflict(other, &format!("tools.{tool}{key}"), what);
                 }
             }
@@ -196,24 +196,49 @@ impl Faults<'_, '_> {
     }
 
     /// Reports each scope of a replica set that no server is in.
-    pub(super) fn scopes(&mut self, servers: &[ServerConfig]) {
-        let sets: BTreeSet<&ReplicaSetId> = servers.iter().map(|server| &server.set).collect();
-        let tools = servers.iter().flat_map(|server| {
-            let tools = server.table.tools.iter();
-            tools.map(|(tool, said)| (format!("servers.{}.tools.{tool}", server.id), said))
-        });
-        for (root, said) in tools {
-            for (key, list) in [("reads", &said.reads), ("writes", &said.writes)] {
-                for (number, scope) in (1_usize..).zip(list.iter().flatten()) {
-                    if let Some(set) = scope.set.as_ref().filter(|set| !sets.contains(set)) {
-                        let known = sets.iter().map(|set| set.as_str());
-                        let hint = crate::similar::hint(set.as_str(), known, "sets");
-                        let message = format!("no server is in set {:?}: {hint}", set.as_str());
-                        self.at(&format!("{root}.{key}.{number}"), message);
-                    }
+    fn scopes(&mut self, root: &str, said: &ToolConfig) {
+        for (key, list) in [("reads", &said.reads), ("writes", &said.writes)] {
+            for (number, scope) in (1_usize..).zip(list.iter().flatten()) {
+                let set = scope.set.as_ref().map(ReplicaSetId::as_str);
+                if let Some(set) = set.filter(|set| !self.sets.contains(*set)) {
+                    self.at(&format!("{root}.{key}.{number}"), self.unknown(set));
                 }
             }
         }
+    }
+
+    /// Warns of authorization rules that concern no tool, or no client.
+    pub(super) fn rules(&mut self, config: &Config) {
+        let (auth, keys) = (&config.auth, config.auth.keys.is_on());
+        let by_token = auth.issuers.iter().any(|one| one.roles_claim.is_some());
+        let by_proxy = auth.proxy.iter().any(|one| one.roles_header.is_some());
+        for (number, rule) in (1_usize..).zip(&config.authorize) {
+            let root = format!("authorize.{number}");
+            for (number, tool) in (1_usize..).zip(rule.tool.elements()) {
+                let set = tool.set();
+                if !self.sets.iter().any(|known| Glob::new(set).fits(known)) {
+                    let message = self.unknown(set);
+                    self.warn(&format!("{root}.tool.{number}"), message);
+                }
+            }
+            if !rule.role.elements().is_empty() && !keys && !by_token && !by_proxy {
+                self.warn(
+                    &dotted(&root, "role"),
+                    "no client has a role: expected `auth.keys`, the `roles_claim` of an issuer, or \
+                     the `roles_header` of the proxy",
+                );
+            }
+            if !rule.scope.elements().is_empty() && !keys && auth.issuers.is_empty() {
+                let message = "no credential has scopes: expected `auth.keys` or `auth.issuers`";
+                self.warn(&dotted(&root, "scope"), message);
+            }
+        }
+    }
+
+    /// States that no server is in a set.
+    fn unknown(&self, set: &str) -> String {
+        let hint = similar::hint(set, self.sets.iter().map(String::as_str), "sets");
+        format!("no server is in set {set:?}: {hint}")
     }
 }
 
@@ -224,21 +249,13 @@ fn clash(said: &ToolConfig, other: &ToolConfig) -> Option<(&'static str, &'stati
         max_concurrent: None,
         ..tool.clone()
     };
-    let (said, other, unsaid) = (of_set(said), of_set(other), ToolConfig::default());
+    let (mut said, other, unsaid) = (of_set(said), of_set(other), ToolConfig::default());
     if said == other || said == unsaid || other == unsaid {
         return None;
     }
-    let verify_with = other.verify_with.clone();
-    Some(
-        if other
-            == (ToolConfig {
-                verify_with,
-                ..said
-            })
-        {
-            (".verify_with", "the same tool to verify with")
-        } else {
-            ("", "the same hints, rules and scopes for the tool")
-        },
-    )
+    said.verify_with.clone_from(&other.verify_with);
+    Some(match said == other {
+        true => (".verify_with", "the same tool to verify with"),
+        false => ("", "the same hints, rules and scopes for the tool"),
+    })
 }
