@@ -144,12 +144,10 @@ impl Shared {
             true => format!("server `{server}` was not asked for `{tool}`: {rejection}"),
             false => format!("`{tool}` on server `{server}` was not called: {rejection}"),
         };
-        let error = ToolError::new(ErrorKind::BreakerOpen, Delivery::NotSent, message)
+        let mut error = ToolError::new(ErrorKind::BreakerOpen, Delivery::NotSent, message)
             .with_server(server.clone());
-        match rejection.retry_after() {
-            Some(wait) => error.with_retry_after(wait),
-            None => error,
-        }
+        error.retry_after = rejection.retry_after();
+        error
     }
 }
 
@@ -219,10 +217,7 @@ pin_project! {
     }
 }
 
-impl<F> Future for BreakerFuture<F>
-where
-    F: Future<Output = Result<ToolOutput, ToolError>>,
-{
+impl<F: Future<Output = Result<ToolOutput, ToolError>>> Future for BreakerFuture<F> {
     type Output = Result<ToolOutput, ToolError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {

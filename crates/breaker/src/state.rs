@@ -131,7 +131,7 @@ impl State {
     const fn ticket(&self, is_extra: bool, given: Instant) -> Ticket {
         Ticket {
             generation: self.generation,
-            known: self.streak.known(),
+            known: self.streak.known,
             number: self.admitted,
             is_extra,
             given,
@@ -172,7 +172,7 @@ impl State {
             return;
         }
         if ticket.number != self.admitted {
-            self.streak.overlap(now);
+            self.streak.overlapped_at = Some(now);
         }
         let took = now.saturating_duration_since(ticket.given + waited);
         let slow = self.config.slow_after.filter(|after| took >= *after);

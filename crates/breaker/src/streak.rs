@@ -31,9 +31,9 @@ pub(crate) struct Streak {
     /// The tools that may explain the others, each once.
     tools: Vec<u128>,
     /// How many failures have counted so far. It wraps, and is compared for equality only.
-    known: u32,
+    pub(crate) known: u32,
     /// When a call last ended that overlapped with a later one.
-    overlapped_at: Option<Instant>,
+    pub(crate) overlapped_at: Option<Instant>,
     /// When a failure last counted.
     counted_at: Option<Instant>,
 }
@@ -68,15 +68,6 @@ impl Streak {
         }
         self.known = self.known.wrapping_add(1);
         true
-    }
-
-    /// Notes that a call ended while a later one was in flight.
-    pub(crate) const fn overlap(&mut self, now: Instant) {
-        self.overlapped_at = Some(now);
-    }
-
-    pub(crate) const fn known(&self) -> u32 {
-        self.known
     }
 
     pub(crate) fn clear(&mut self) {
@@ -124,12 +115,12 @@ mod tests {
     #[test]
     fn a_success_does_not_make_an_old_event_a_new_one() {
         let (mut streak, now) = (Streak::default(), Instant::now());
-        let before = streak.known();
+        let before = streak.known;
         streak.count(SURE, before, now);
         streak.clear();
         streak.count(SURE, before, now);
         let is_retry = true;
-        streak.count(Fault { is_retry, ..SURE }, streak.known(), now);
+        streak.count(Fault { is_retry, ..SURE }, streak.known, now);
         assert_eq!(streak.failures(), 0);
     }
 

@@ -18,14 +18,10 @@ use crate::unsettled::UnsettledState;
 /// Inspects and purges a cache. Cloning copies a pointer.
 #[derive(Debug, Clone)]
 pub struct CacheHandle {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 impl CacheHandle {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
-    }
-
     /// Returns counts and usage. Runs the store's pending tasks first: for dashboards, not for
     /// calls.
     #[must_use]

@@ -62,7 +62,8 @@ impl CacheLayer {
     /// Returns a handle to inspect and purge the cache.
     #[must_use]
     pub fn handle(&self) -> CacheHandle {
-        CacheHandle::new(self.shared.clone())
+        let shared = self.shared.clone();
+        CacheHandle { shared }
     }
 }
 

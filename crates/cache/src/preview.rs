@@ -5,6 +5,7 @@ use std::time::Duration;
 use callward_core::{CacheStatus, ToolCall};
 use tokio::time::Instant;
 
+use crate::key::EntryKind;
 use crate::reason::BypassReason;
 use crate::route::{Lookup, Route};
 use crate::shared::Shared;
@@ -39,14 +40,11 @@ impl CachePreview {
         let (status, bypass, age) = match &route {
             Route::Bypass(reason) => (CacheStatus::Bypass, Some(*reason), None),
             Route::Write => (CacheStatus::Invalidated, None, None),
-            Route::IdempotentWrite(lookup) => match age(lookup) {
-                Ok(Some(age)) => (CacheStatus::Hit, None, Some(age)),
-                _ => (CacheStatus::Invalidated, None, None),
-            },
-            Route::Read(lookup) => match age(lookup) {
-                Err(reason) => (CacheStatus::Bypass, Some(reason), None),
-                Ok(Some(age)) => (CacheStatus::Hit, None, Some(age)),
-                Ok(None) => (CacheStatus::Miss, None, None),
+            Route::LookUp(lookup) => match (age(lookup), lookup.kind) {
+                (Ok(Some(age)), _) => (CacheStatus::Hit, None, Some(age)),
+                (_, EntryKind::Write) => (CacheStatus::Invalidated, None, None),
+                (Err(reason), EntryKind::Read) => (CacheStatus::Bypass, Some(reason), None),
+                (Ok(None), EntryKind::Read) => (CacheStatus::Miss, None, None),
             },
         };
         let scope = match status {

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use tower::ServiceExt;
 
 use crate::flight::{FlightGuard, Role, SharedAnswer};
+use crate::fresh::Gate;
 use crate::reason::{BypassReason, RefusalReason};
 use crate::route::Lookup;
 use crate::scope::{are_current, are_doubtful, epochs};
@@ -71,7 +72,7 @@ impl Read {
                 Look::Ended(_) | Look::Nothing => {}
             }
         } else if !verifies
-            && !gate.is_learned()
+            && !matches!(gate, Gate::Learned(_))
             && let Some(entry) = shared.store.get(key).filter(|entry| entry.is_fresh(now))
         {
             return Ok(entry.output.clone());

@@ -3,7 +3,7 @@
 use callward_core::words;
 use serde::{Serialize, Serializer};
 
-/// Makes a count for each reason.
+/// Makes a count for each reason, which is its place in the array.
 macro_rules! counts {
     ($(#[$doc:meta])* $counts:ident of $reason:ident) => {
         $(#[$doc])*
@@ -11,14 +11,12 @@ macro_rules! counts {
         pub struct $counts([u64; $reason::ALL.len()]);
 
         impl $counts {
-            #[expect(clippy::indexing_slicing, reason = "there is a count for each variant")]
             pub(crate) fn add_one(&mut self, reason: $reason) {
                 self.0[reason as usize] += 1;
             }
 
             /// Returns how often this reason was met.
             #[must_use]
-            #[expect(clippy::indexing_slicing, reason = "there is a count for each variant")]
             pub const fn get(&self, reason: $reason) -> u64 {
                 self.0[reason as usize]
             }

@@ -17,16 +17,15 @@ use crate::tools::Version;
 pub(crate) enum Route {
     /// It is sent without a look-up.
     Bypass(BypassReason),
-    Read(Lookup),
-    /// The repeat of an idempotent write may be answered.
-    IdempotentWrite(Lookup),
+    /// It is a read or the repeat of an idempotent write, which may be answered.
+    LookUp(Lookup),
     Write,
 }
 
 /// What a look-up needs of a call, whatever the epochs.
 #[derive(Debug, Clone)]
 pub(crate) struct Lookup {
-    kind: EntryKind,
+    pub(crate) kind: EntryKind,
     pub(crate) identity: Identity,
     pub(crate) gate: Gate,
     /// The longest lifetime that the plan allows.
@@ -59,7 +58,7 @@ impl Route {
         };
         let gate = Gate::new(kind, lifetime, &identity, shared, call);
         let burst = shared.config.burst;
-        let lookup = Lookup {
+        Self::LookUp(Lookup {
             kind,
             identity,
             ttl: match gate {
@@ -69,11 +68,7 @@ impl Route {
                 Gate::Burst { .. } => ttl.min(burst),
             },
             gate,
-        };
-        match kind {
-            EntryKind::Read => Self::Read(lookup),
-            EntryKind::Write => Self::IdempotentWrite(lookup),
-        }
+        })
     }
 }
 

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use tower::ServiceExt;
 use tower_service::Service;
 
+use crate::key::EntryKind;
 use crate::read::Read;
 use crate::route::{Lookup, Route};
 use crate::shared::{Look, Shared};
@@ -66,35 +67,35 @@ impl<S: ToolService> Service<ToolCall> for Cache<S> {
         let shared = &self.shared;
         let inner = || S::clone(&self.inner);
         let version = shared.tools.version(call.tool(), shared);
-        let write = match Route::of(shared, &version, &call) {
+        let keep = match Route::of(shared, &version, &call) {
             Route::Bypass(reason) => {
                 version.record.bypass(&call, reason);
                 return Either::Right(Box::pin(inner().oneshot(call)));
             }
-            Route::Read(lookup) => {
+            Route::Write => None,
+            Route::LookUp(lookup) => {
                 let look = self.look(&version, &lookup, &call);
                 if let Look::Hit(entry) = look {
                     return hit(entry.output.clone());
                 }
-                let read = Read {
-                    shared: shared.clone(),
-                    version,
-                    lookup,
-                    verifies: matches!(look, Look::Verify),
-                };
-                if let Look::Ended(entry) = look
-                    && let Some(output) = read.while_revalidating(&entry, &*self.inner, &call)
-                {
-                    return hit(output);
+                if lookup.kind == EntryKind::Read {
+                    let read = Read {
+                        shared: shared.clone(),
+                        version,
+                        lookup,
+                        verifies: matches!(look, Look::Verify),
+                    };
+                    if let Look::Ended(entry) = look
+                        && let Some(output) = read.while_revalidating(&entry, &*self.inner, &call)
+                    {
+                        return hit(output);
+                    }
+                    return Either::Right(Box::pin(read.run(inner(), call)));
                 }
-                return Either::Right(Box::pin(read.run(inner(), call)));
+                Some(lookup)
             }
-            Route::IdempotentWrite(lookup) => match self.look(&version, &lookup, &call) {
-                Look::Hit(entry) => return hit(entry.output.clone()),
-                _ => Write::new(shared.clone(), version, Some(lookup)),
-            },
-            Route::Write => Write::new(shared.clone(), version, None),
         };
+        let write = Write::new(shared.clone(), version, keep);
         Either::Right(Box::pin(write.run(inner(), call)))
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use callward_core::{ReplicaSetId, ToolName};
 use serde::{Serialize, Serializer};
 
-use crate::reason::{BypassReason, Bypasses, Evictions, Refusals};
+use crate::reason::{Bypasses, Evictions, Refusals};
 
 /// The counts of the cache since it was built, and what it keeps now.
 ///
@@ -98,15 +98,9 @@ pub struct Counts {
 }
 
 impl Counts {
-    pub(crate) fn bypass(&mut self, reason: BypassReason) {
-        self.bypassed += 1;
-        self.bypasses.add_one(reason);
-    }
-
     /// Returns the share of look-ups that were answered without a server, 0 to 1; `None` if there
     /// was none.
     #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "a share needs few digits")]
     pub fn hit_rate(&self) -> Option<f64> {
         let answered = self.hits + self.stale + self.joined;
         let all = answered + self.misses;

@@ -192,7 +192,10 @@ impl Record {
 
     /// Counts and records a call that is sent without a look-up.
     pub(crate) fn bypass(&self, call: &ToolCall, reason: BypassReason) {
-        self.count(|counts| counts.bypass(reason));
+        self.count(|counts| {
+            counts.bypassed += 1;
+            counts.bypasses.add_one(reason);
+        });
         if let Some(record) = &call.record {
             record.with(|facts| {
                 facts.cache = CacheStatus::Bypass;

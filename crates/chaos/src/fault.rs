@@ -82,6 +82,7 @@ pub enum Break {
 /// An error response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
+#[must_use]
 pub struct Refusal {
     /// A JSON-RPC code if negative, an HTTP status otherwise.
     pub code: i64,
@@ -91,7 +92,6 @@ pub struct Refusal {
 
 impl Refusal {
     /// Creates an error without `Retry-After`.
-    #[must_use]
     pub const fn new(code: i64) -> Self {
         Self {
             code,
@@ -100,7 +100,6 @@ impl Refusal {
     }
 
     /// Adds `Retry-After`.
-    #[must_use]
     pub const fn with_retry_after(mut self, wait: Duration) -> Self {
         self.retry_after = Some(wait);
         self
@@ -132,23 +131,6 @@ impl Fault {
             | Self::LoseReply { .. }
             | Self::Slow { .. } => true,
             Self::LoseRequest { .. } | Self::Refuse => false,
-        }
-    }
-
-    /// Returns the name.
-    #[must_use]
-    pub const fn as_str(&self) -> &'static str {
-        match self {
-            Self::Answer { .. } => "answer",
-            Self::Crash { .. } => "crash",
-            Self::Drip { .. } => "drip",
-            Self::Hang { .. } => "hang",
-            Self::LandLate { .. } => "land_late",
-            Self::LoseReply { .. } => "lose_reply",
-            Self::LoseRequest { .. } => "lose_request",
-            Self::Refuse => "refuse",
-            Self::Report { .. } => "report",
-            Self::Slow { .. } => "slow",
         }
     }
 

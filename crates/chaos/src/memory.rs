@@ -206,9 +206,8 @@ fn died() -> ToolError {
 
 fn answered(refusal: Refusal) -> ToolError {
     let text = "the server answered with an error";
-    let error = ToolError::new(refusal.kind(), Delivery::Answered, text).with_code(refusal.code);
-    match refusal.retry_after {
-        Some(wait) => error.with_retry_after(wait),
-        None => error,
-    }
+    let error = ToolError::new(refusal.kind(), Delivery::Answered, text);
+    let mut error = error.with_code(refusal.code);
+    error.retry_after = refusal.retry_after;
+    error
 }

@@ -88,7 +88,11 @@ fn bind(
     if let Some(fault) = &definition.fault {
         return Err(fault.to_string());
     }
-    unreadable(&definition.raw)?;
+    if definition.raw.len() > MAX_DEFINITION {
+        return Err(format!("its definition exceeds {MAX_DEFINITION} bytes"));
+    }
+    // clients may be unable to read it
+    readable::check_definition(&definition.raw).map_err(|why| format!("its definition {why}"))?;
     if definition.requires_task {
         return Err(
             "it can be called as a task only (`execution.taskSupport` is \"required\"), and tasks are \
@@ -130,11 +134,3 @@ const MOST: usize = 10_000;
 
 /// The largest definition that is offered, in bytes.
 const MAX_DEFINITION: usize = 256 * 1024;
-
-/// Refuses a definition that clients may be unable to read.
-fn unreadable(raw: &[u8]) -> Result<(), String> {
-    if raw.len() > MAX_DEFINITION {
-        return Err(format!("its definition exceeds {MAX_DEFINITION} bytes"));
-    }
-    readable::check_definition(raw).map_err(|why| format!("its definition {why}"))
-}

@@ -71,8 +71,8 @@ impl Starts {
 pub(crate) struct NameTable {
     owners: HashMap<Arc<str>, (ReplicaSetId, ToolName)>,
     names: HashMap<ReplicaSetId, HashMap<ToolName, Arc<str>>>,
-    /// Tools that got a spare name since [`take_renamed`](Self::take_renamed).
-    renamed: Vec<KeptName>,
+    /// Tools that got a spare name since it was emptied.
+    pub(crate) renamed: Vec<KeptName>,
 }
 
 impl NameTable {
@@ -153,11 +153,6 @@ impl NameTable {
                 .insert(name.clone(), (set.clone(), tool.clone()));
             self.names.entry(set).or_default().insert(tool, name);
         }
-    }
-
-    /// Returns the tools that got a spare name since the last call.
-    pub(crate) fn take_renamed(&mut self) -> Vec<KeptName> {
-        std::mem::take(&mut self.renamed)
     }
 
     /// Returns all names.

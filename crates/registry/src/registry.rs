@@ -73,20 +73,15 @@ impl Registry {
         self.current.load()
     }
 
-    /// Sets the options of a set, for later registrations.
-    pub fn set_options(&self, set: ReplicaSetId, options: SetOptions) {
-        self.state.lock().set(set).options = Arc::new(options);
-    }
-
     /// Sets the options of a set, and reads the lists of its servers again if they are others.
     pub fn change_options(&self, set: &ReplicaSetId, options: SetOptions) -> Changes {
         let mut state = self.state.lock();
         let entry = state.set(set.clone());
-        if *entry.options == options || entry.servers.is_empty() {
-            entry.options = Arc::new(options);
+        let is_same = *entry.options == options;
+        entry.options = Arc::new(options);
+        if is_same || entry.servers.is_empty() {
             return Changes::default();
         }
-        entry.options = Arc::new(options);
         for (server, listing) in &mut entry.servers {
             let definitions = std::mem::take(&mut listing.definitions);
             *listing = Listing::read(set, server, definitions, listing.instances, &entry.options);
@@ -185,7 +180,7 @@ impl Registry {
         log(&refused);
         let changes = Changes {
             refused,
-            renamed: state.names.take_renamed(),
+            renamed: std::mem::take(&mut state.names.renamed),
             named: last
                 .refused
                 .iter()

@@ -46,7 +46,7 @@ pub(crate) fn pair(
     };
     tools
         .iter()
-        .filter(|tool| may_write(tool))
+        .filter(|tool| plans(tool).any(CallPlan::is_write))
         .filter_map(|tool| Some((tool.name().clone(), reader(tool.name())?.clone())))
         .collect()
 }
@@ -70,10 +70,6 @@ pub(crate) fn bind(
 /// Returns `true` if no call of the tool writes, and each is safe to retry.
 fn only_reads(tool: &Tool) -> bool {
     plans(tool).all(|plan| plan.effect == Effect::ReadOnly && plan.retry == RetryRule::Safe)
-}
-
-fn may_write(tool: &Tool) -> bool {
-    plans(tool).any(CallPlan::is_write)
 }
 
 fn plans(tool: &Tool) -> impl Iterator<Item = &CallPlan> {

@@ -96,19 +96,19 @@ impl Comparison {
         let workers = thread::available_parallelism().map_or(1, NonZero::get);
         let mut figures = Vec::with_capacity(jobs.len());
         for jobs in jobs.chunks(workers) {
-            #[expect(
-                clippy::needless_collect,
-                reason = "all threads start before one is joined"
-            )]
-            let found: Vec<_> = thread::scope(|scope| {
+            let found: Result<Vec<_>, _> = thread::scope(|scope| {
                 let run = |job| scope.spawn(move || replay(trace, job));
+                #[expect(
+                    clippy::needless_collect,
+                    reason = "all threads start before one is joined"
+                )]
                 let running: Vec<_> = jobs.iter().copied().map(run).collect();
                 let ended = running.into_iter().map(thread::ScopedJoinHandle::join);
-                ended.collect()
+                ended
+                    .map(|ended| ended.unwrap_or_else(|panic| resume_unwind(panic)))
+                    .collect()
             });
-            for found in found {
-                figures.push(found.unwrap_or_else(|panic| resume_unwind(panic))?);
-            }
+            figures.extend(found?);
         }
         Ok(Self {
             requests: trace.requests(),
@@ -145,7 +145,6 @@ impl Comparison {
 
     /// Compares our cache with another policy over all capacities that both have results for.
     #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "there are a few capacities")]
     pub fn gap(&self, other: Policy) -> Option<Gap> {
         let capacities = self.capacities().into_iter();
         let differences: Vec<_> = capacities
@@ -163,7 +162,6 @@ impl Comparison {
 
     /// Returns a row for each capacity: the hit rate of each policy in per cent, and the
     /// differences of ours to LRU and to the optimum in points.
-    #[must_use]
     pub fn grid(&self) -> Grid {
         let policies = self.policies();
         let gaps: Vec<_> = [(Policy::Lru, "to lru"), (Policy::Belady, "to belady")]

@@ -8,9 +8,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use callward_cache::{CacheConfig, CacheHandle, CacheLayer};
 use callward_core::{
-    BoxFuture, Effect, Profile, Tool, ToolCall, ToolError, ToolName, ToolOutput, ToolService,
+    Effect, Profile, Tool, ToolCall, ToolError, ToolName, ToolOutput, ToolService,
 };
 use tokio::runtime::{self, Runtime};
+use tower::util::BoxService;
 use tower::{Layer, Service, service_fn};
 
 use crate::calls::labelled_tool;
@@ -23,13 +24,10 @@ use crate::{Capacity, ReplayError};
 /// It stands over a service that answers at once, on a paused clock. Its statistics are read after
 /// each stored answer, which makes it evict at once: with a bound of a few entries, a late eviction
 /// would be worth hits.
-#[expect(
-    missing_debug_implementations,
-    reason = "a simulator has no state to show"
-)]
+#[derive(Debug)]
 pub struct Ours {
     runtime: Runtime,
-    cache: Box<dyn FnMut(ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolError>>>,
+    cache: BoxService<ToolCall, ToolOutput, ToolError>,
     handle: CacheHandle,
     tool: Arc<Tool>,
     asked: Arc<Asked>,
@@ -75,10 +73,9 @@ impl Ours {
         };
         config.max_item_bytes = u64::MAX;
         let layer = CacheLayer::new(config);
-        let mut cache = layer.layer(origin(largest, &asked));
         Ok(Self {
             runtime: paused()?,
-            cache: Box::new(move |call| Box::pin(cache.call(call))),
+            cache: BoxService::new(layer.layer(origin(largest, &asked))),
             handle: layer.handle(),
             tool: read_only()?,
             asked,
@@ -135,7 +132,7 @@ impl Simulator for Ours {
         let before = self.asked.answered.load(Ordering::Relaxed);
         let call = ToolCall::new(self.tool.clone(), format!("{{\"key\":{key}}}"));
         // the origin is always ready and never fails
-        let _ = self.runtime.block_on((self.cache)(call));
+        let _ = self.runtime.block_on(self.cache.call(call));
         let hit = self.asked.answered.load(Ordering::Relaxed) == before;
         if !hit {
             let stats = self.handle.stats();

@@ -5,6 +5,7 @@ use std::fmt;
 /// A table. [`Display`](fmt::Display) writes aligned plain text.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
+#[must_use]
 pub struct Grid {
     /// The headings.
     pub headings: Vec<&'static str>,
@@ -14,7 +15,6 @@ pub struct Grid {
 
 impl Grid {
     /// Creates a table with these headings and no rows.
-    #[must_use]
     pub fn new(headings: &[&'static str]) -> Self {
         Self {
             headings: headings.to_vec(),
@@ -68,10 +68,6 @@ pub fn points(difference: f64) -> String {
 
 /// Returns `part / whole`; 0 if `whole` is 0.
 #[must_use]
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "counts of requests are far below 2^52"
-)]
 pub fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 {
         0.0

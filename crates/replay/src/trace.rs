@@ -148,14 +148,11 @@ mod millis {
 
     const MAX: f64 = 10.0 * 365.0 * 24.0 * 3600.0 * 1e3;
 
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "microseconds of centuries are below 2^53"
-    )]
     pub(super) fn serialize<S: Serializer>(
         time: &Option<Duration>,
         to: S,
     ) -> Result<S::Ok, S::Error> {
+        // microseconds of centuries are below 2^53
         time.map(|time| time.as_micros() as f64 / 1e3).serialize(to)
     }
 

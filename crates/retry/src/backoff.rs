@@ -59,10 +59,7 @@ where
 }
 
 /// Makes a schedule from a [`Backoff`] that is cloned and reset for each call.
-pub fn cloned<B>(backoff: B) -> impl MakeSchedule
-where
-    B: Backoff + Clone + Send + Sync + 'static,
-{
+pub fn cloned<B: Backoff + Clone + Send + Sync + 'static>(backoff: B) -> impl MakeSchedule {
     schedule(move || backoff.clone())
 }
 
@@ -97,11 +94,9 @@ pub fn from_backoff<E: Display>(error: Error<E>, delivery: Delivery) -> ToolErro
             ToolError::new(ErrorKind::InvalidCall, delivery, error.to_string())
         }
         Error::Transient { err, retry_after } => {
-            let error = ToolError::new(ErrorKind::ServerFault, delivery, err.to_string());
-            match retry_after {
-                Some(wait) => error.with_retry_after(wait),
-                None => error,
-            }
+            let mut error = ToolError::new(ErrorKind::ServerFault, delivery, err.to_string());
+            error.retry_after = retry_after;
+            error
         }
     }
 }

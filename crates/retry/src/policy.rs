@@ -52,7 +52,7 @@ impl RetryPolicy {
         // taken at the end of the attempt's share
         let share = call.attempt().share.as_ref();
         let share = share.map(|share| &**share as &dyn Any);
-        let hold = share.and_then(|share| share.downcast_ref::<PaidShare>()?.take());
+        let hold = share.and_then(|share| share.downcast_ref::<PaidShare>()?.hold.lock().take());
         let shared = self.shared.clone();
         let config = &shared.config;
         let RetryDecision::Retry { floor } = classify(call.plan().retry, error) else {

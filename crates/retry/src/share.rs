@@ -22,7 +22,7 @@ pub(crate) struct PaidShare {
     outlook: Outlook,
     deadline: Instant,
     bucket: Arc<TokenBucket>,
-    hold: Mutex<Option<Hold>>,
+    pub(crate) hold: Mutex<Option<Hold>>,
     has_ended: AtomicBool,
 }
 
@@ -42,11 +42,6 @@ impl PaidShare {
             hold: Mutex::new(None),
             has_ended: AtomicBool::new(false),
         })
-    }
-
-    /// Takes the token of the retry.
-    pub(crate) fn take(&self) -> Option<Hold> {
-        self.hold.lock().take()
     }
 }
 

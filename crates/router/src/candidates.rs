@@ -1,6 +1,5 @@
 //! The view of a replica set that a strategy gets.
 
-use std::fmt;
 use std::sync::atomic::Ordering;
 
 use callward_core::{ServerId, ToolCall};
@@ -14,6 +13,7 @@ use crate::set::Turns;
 /// Numbered from 0, heaviest first, in the order they were added where weights are equal. Each is
 /// as good as the others by the rule: servers that are too light for the call, unavailable, or
 /// refused it before are not among them while others are.
+#[derive(Debug)]
 pub struct Candidates<'a> {
     /// The call.
     pub call: &'a ToolCall,
@@ -89,13 +89,5 @@ impl<'a> Candidates<'a> {
     /// Returns how many calls are in flight at a candidate.
     pub(crate) fn in_flight(&self, index: usize) -> usize {
         self.server(index).map_or(usize::MAX, Endpoint::in_flight)
-    }
-}
-
-impl fmt::Debug for Candidates<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list()
-            .entries(self.iter().map(|(_, server)| server))
-            .finish()
     }
 }

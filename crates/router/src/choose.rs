@@ -147,7 +147,7 @@ impl<S> Selection<S> {
             call,
             endpoints: self.set.endpoints(),
             places: ranked.iter().map(|one| one.place).collect::<Places>(),
-            turns: self.set.turns(),
+            turns: &self.set.turns,
             is_preview: self.is_preview,
         };
         // an invalid number counts as the heaviest: a custom strategy may be wrong

@@ -79,7 +79,7 @@ fn begin<S: ToolService>(selection: &mut Selection<S>, call: &ToolCall) -> Optio
     loop {
         let choice = selection.next(call)?;
         let endpoint = selection.set.endpoints().get(choice.place)?;
-        let service = selection.set.service_at(choice.place)?.clone();
+        let service = selection.set.services.get(choice.place)?.clone();
         let Some(in_flight) = endpoint.state.begin(min_weight) else {
             continue;
         };

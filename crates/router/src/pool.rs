@@ -1,7 +1,6 @@
 //! All replica sets: a snapshot read without locks and swapped whole.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -19,6 +18,7 @@ use crate::stats::{ServerStats, SetStats};
 ///
 /// Updates take turns, work on a copy of the table and swap it in whole: a reader sees all of an
 /// update or nothing. A call that runs keeps the set it started with.
+#[derive(Debug)]
 pub struct Pool<S> {
     sets: ArcSwap<Sets<S>>,
     updating: Mutex<()>,
@@ -48,54 +48,6 @@ impl<S> Pool<S> {
         result
     }
 
-    /// Adds any number of servers to a set in one step; makes the set if it is not there. A server
-    /// whose id the set has is replaced, and continues its counts.
-    pub fn add_all(&self, id: ReplicaSetId, more: impl IntoIterator<Item = Member<S>>)
-    where
-        S: Clone,
-    {
-        self.update(|sets| {
-            let mut members = sets.get(&id).map_or_else(Vec::new, |set| set.members());
-            members.extend(more);
-            set_members(sets, id, members);
-        });
-    }
-
-    /// Removes a server from its set; the last one takes the set along. Calls in flight there go
-    /// on. A server that is added later under the same id counts from 0.
-    ///
-    /// # Errors
-    ///
-    /// [`UnknownServer`] if no set has it.
-    pub fn remove_server(&self, server: &ServerId) -> Result<Draining, UnknownServer>
-    where
-        S: Clone,
-    {
-        let state = self.state(server)?;
-        self.change_set_of(server, |members| {
-            members.retain(|member| member.server() != server);
-        })?;
-        // a call that chose it from the earlier snapshot does not begin there
-        state.set_draining(true);
-        Ok(Draining(state))
-    }
-
-    /// Sets the weight of a server. It goes on counting.
-    ///
-    /// # Errors
-    ///
-    /// [`UnknownServer`] if no set has it.
-    pub fn reweigh(&self, server: &ServerId, weight: Weight) -> Result<(), UnknownServer>
-    where
-        S: Clone,
-    {
-        self.change_set_of(server, |members| {
-            for member in members.iter_mut().filter(|m| m.server() == server) {
-                member.endpoint.weight = weight;
-            }
-        })
-    }
-
     /// Gives a server no new calls from now on: none begins there once this has returned.
     ///
     /// # Errors
@@ -122,27 +74,6 @@ impl<S> Pool<S> {
         let found = sets.values().find_map(|set| set.endpoint(server));
         let state = found.map(|endpoint| endpoint.state.clone());
         state.ok_or_else(|| UnknownServer(server.clone()))
-    }
-
-    fn change_set_of(
-        &self,
-        server: &ServerId,
-        change: impl FnOnce(&mut Vec<Member<S>>),
-    ) -> Result<(), UnknownServer>
-    where
-        S: Clone,
-    {
-        self.update(|sets| {
-            let (id, set) = find(sets, server).ok_or_else(|| UnknownServer(server.clone()))?;
-            let mut members = set.members();
-            change(&mut members);
-            if members.is_empty() {
-                sets.remove(&id);
-            } else {
-                set_members(sets, id, members);
-            }
-            Ok(())
-        })
     }
 
     /// Replaces the members of one set, or adds the set.
@@ -186,15 +117,68 @@ impl<S> Pool<S> {
     }
 }
 
-impl<S> Default for Pool<S> {
-    fn default() -> Self {
-        Self::new()
+impl<S: Clone> Pool<S> {
+    /// Adds any number of servers to a set in one step; makes the set if it is not there. A server
+    /// whose id the set has is replaced, and continues its counts.
+    pub fn add_all(&self, id: ReplicaSetId, more: impl IntoIterator<Item = Member<S>>) {
+        self.update(|sets| {
+            let mut members = sets.get(&id).map_or_else(Vec::new, |set| set.members());
+            members.extend(more);
+            set_members(sets, id, members);
+        });
+    }
+
+    /// Removes a server from its set; the last one takes the set along. Calls in flight there go
+    /// on. A server that is added later under the same id counts from 0.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownServer`] if no set has it.
+    pub fn remove_server(&self, server: &ServerId) -> Result<Draining, UnknownServer> {
+        let state = self.state(server)?;
+        self.change_set_of(server, |members| {
+            members.retain(|member| member.server() != server);
+        })?;
+        // a call that chose it from the earlier snapshot does not begin there
+        state.set_draining(true);
+        Ok(Draining(state))
+    }
+
+    /// Sets the weight of a server. It goes on counting.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownServer`] if no set has it.
+    pub fn reweigh(&self, server: &ServerId, weight: Weight) -> Result<(), UnknownServer> {
+        self.change_set_of(server, |members| {
+            for member in members.iter_mut().filter(|m| m.server() == server) {
+                member.endpoint.weight = weight;
+            }
+        })
+    }
+
+    fn change_set_of(
+        &self,
+        server: &ServerId,
+        change: impl FnOnce(&mut Vec<Member<S>>),
+    ) -> Result<(), UnknownServer> {
+        self.update(|sets| {
+            let (id, set) = find(sets, server).ok_or_else(|| UnknownServer(server.clone()))?;
+            let mut members = set.members();
+            change(&mut members);
+            if members.is_empty() {
+                sets.remove(&id);
+            } else {
+                set_members(sets, id, members);
+            }
+            Ok(())
+        })
     }
 }
 
-impl<S> fmt::Debug for Pool<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.sets.load().iter()).finish()
+impl<S> Default for Pool<S> {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

@@ -1,6 +1,5 @@
 //! The router as a service.
 
-use std::fmt;
 use std::future::ready;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -52,7 +51,8 @@ use crate::{decision, future};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Debug, Clone)]
+#[must_use]
 pub struct Router<S> {
     pool: Arc<Pool<S>>,
     routing: Arc<Routing>,
@@ -60,7 +60,6 @@ pub struct Router<S> {
 
 impl<S> Router<S> {
     /// Routes over this pool, by the default strategy.
-    #[must_use]
     pub fn new(pool: Arc<Pool<S>>) -> Self {
         Self::of_valid(pool, &RouterConfig::default())
     }
@@ -94,7 +93,6 @@ impl<S> Router<S> {
     }
 
     /// Sets one of the strategies that come with the router. Default: [`StrategyName::PeakEwma`].
-    #[must_use]
     pub fn with_strategy(self, strategy: StrategyName) -> Self {
         let config = RouterConfig {
             strategy,
@@ -104,7 +102,6 @@ impl<S> Router<S> {
     }
 
     /// Sets a custom strategy. See [`Strategy`] for how one is made.
-    #[must_use]
     pub fn with_custom_strategy(mut self, strategy: Arc<dyn Strategy>) -> Self {
         Arc::make_mut(&mut self.routing).strategy = strategy;
         self
@@ -226,19 +223,7 @@ impl<S> Router<S> {
     }
 }
 
-impl<S> fmt::Debug for Router<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Router")
-            .field("pool", &self.pool)
-            .field("strategy", &self.routing.strategy)
-            .finish()
-    }
-}
-
-impl<S> Service<ToolCall> for Router<S>
-where
-    S: ToolService + Sync,
-{
+impl<S: ToolService + Sync> Service<ToolCall> for Router<S> {
     type Response = ToolOutput;
     type Error = ToolError;
     type Future = BoxFuture<'static, Result<ToolOutput, ToolError>>;

@@ -1,7 +1,6 @@
 //! A replica set as the router reads it: immutable, the heaviest server first.
 
 use std::cmp::Reverse;
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -20,10 +19,11 @@ pub(crate) type Turns = [AtomicU64; 16];
 /// are equal.
 ///
 /// Immutable: an update makes another one, which continues its counts.
+#[derive(Debug)]
 pub struct ReplicaSet<S> {
     endpoints: Vec<Endpoint>,
-    services: Vec<S>,
-    turns: Arc<Turns>,
+    pub(crate) services: Vec<S>,
+    pub(crate) turns: Arc<Turns>,
 }
 
 impl<S> ReplicaSet<S> {
@@ -82,14 +82,6 @@ impl<S> ReplicaSet<S> {
         self.endpoints.iter().position(|one| one.server() == server)
     }
 
-    pub(crate) fn service_at(&self, place: usize) -> Option<&S> {
-        self.services.get(place)
-    }
-
-    pub(crate) fn turns(&self) -> &Turns {
-        &self.turns
-    }
-
     /// Returns the place of the only server that a call may go to, since its owner's state is kept
     /// there; `None` where all callers share the servers.
     ///
@@ -137,10 +129,4 @@ fn digest(owner: Owner<'_>) -> u64 {
         session.unwrap_or_default(),
     ];
     fold(key.combine(&words))
-}
-
-impl<S> fmt::Debug for ReplicaSet<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(&self.endpoints).finish()
-    }
 }

@@ -75,22 +75,6 @@ impl ServerState {
     pub(crate) fn estimate(&self) -> Estimate {
         self.tally.lock().ewma.estimate(Instant::now())
     }
-
-    /// Waits until nothing is in flight, or the server gets calls again.
-    pub(crate) async fn drained(&self) -> Drained {
-        loop {
-            let woken = self.idle.notified();
-            tokio::pin!(woken);
-            woken.as_mut().enable();
-            if !self.draining.load(Ordering::SeqCst) {
-                return Drained::Undrained;
-            }
-            if self.in_flight.load(Ordering::SeqCst) == 0 {
-                return Drained::Idle;
-            }
-            woken.await;
-        }
-    }
 }
 
 /// One call that was given to a server. Dropped before its end, it counts as cancelled.
@@ -150,6 +134,18 @@ impl Draining {
     /// Waits until the last call has ended. The calls' own timeouts and deadlines bound how long
     /// that is. Dropping the future leaves the server drained.
     pub async fn finished(&self) -> Drained {
-        self.0.drained().await
+        let state = &self.0;
+        loop {
+            let woken = state.idle.notified();
+            tokio::pin!(woken);
+            woken.as_mut().enable();
+            if !state.draining.load(Ordering::SeqCst) {
+                return Drained::Undrained;
+            }
+            if state.in_flight.load(Ordering::SeqCst) == 0 {
+                return Drained::Idle;
+            }
+            woken.await;
+        }
     }
 }

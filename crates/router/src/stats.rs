@@ -139,10 +139,6 @@ impl Tally {
     }
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "a share is shown in a few digits"
-)]
 fn rate(faults: u64, answers: u64) -> Option<f64> {
     let all = faults + answers;
     (all > 0).then(|| faults as f64 / all as f64)

@@ -18,7 +18,6 @@ pub const KINDS: [(&str, Sort); 8] = [
 ];
 
 /// Lists the tools.
-#[must_use]
 pub fn tools() -> Vec<ToolDefinition> {
     let tool = |name: &str, hints| ToolDefinition::named(name.parse().unwrap(), hints);
     let no_hints = Annotations::default;
@@ -39,7 +38,6 @@ pub fn tools() -> Vec<ToolDefinition> {
 }
 
 /// Returns the arguments of a call; those of `tabs` decide its kind.
-#[must_use]
 pub fn arguments(tool: &str, sort: Sort, call: u64) -> String {
     match (tool, sort) {
         (_, Sort::Shared) => json!({"of": call % 7}).to_string(),
@@ -55,7 +53,6 @@ pub fn arguments(tool: &str, sort: Sort, call: u64) -> String {
 }
 
 /// The operator's rule for `tabs`: it only reads if `action` is `list`.
-#[must_use]
 pub fn tabs_that_read() -> ArgumentRule {
     let lists = When::argument("action", Condition::equals("list")).unwrap();
     ArgumentRule::new(lists, Annotations::default().with_read_only(true)).unwrap()

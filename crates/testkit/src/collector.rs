@@ -25,10 +25,10 @@ use parking_lot::Mutex;
 use prost::Message;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
 
 /// How the collector answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Mood {
     /// It takes everything.
     #[default]
@@ -41,7 +41,6 @@ pub enum Mood {
 
 /// A span as it came.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct Collected {
     /// The attributes of the service that sent it.
     pub resource: BTreeMap<String, Value>,
@@ -67,7 +66,6 @@ pub struct Collected {
 
 impl Collected {
     /// Returns the name of the service that sent it.
-    #[must_use]
     pub fn service(&self) -> &str {
         self.resource["service.name"].as_str().unwrap()
     }
@@ -78,7 +76,7 @@ impl Collected {
 pub struct Collector {
     endpoint: String,
     seen: Arc<Seen>,
-    server: tokio::task::JoinHandle<()>,
+    _server: JoinSet<()>,
 }
 
 #[derive(Debug, Default)]
@@ -93,7 +91,6 @@ struct Seen {
 
 /// One series of a metric, as it was last sent.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub struct Point {
     /// What tells it from others of the metric.
     pub attributes: BTreeMap<String, Value>,
@@ -111,18 +108,16 @@ impl Collector {
             .route("/v1/traces", post(traces))
             .route("/v1/metrics", post(metrics))
             .with_state(seen.clone());
-        let server = tokio::spawn(async move {
-            axum::serve(listener, routes).await.unwrap();
-        });
+        let mut server = JoinSet::new();
+        server.spawn(async move { axum::serve(listener, routes).await.unwrap() });
         Self {
             endpoint,
             seen,
-            server,
+            _server: server,
         }
     }
 
     /// Returns where it listens, without a path.
-    #[must_use]
     pub fn endpoint(&self) -> &str {
         &self.endpoint
     }
@@ -133,32 +128,27 @@ impl Collector {
     }
 
     /// Returns the spans it took, in the order they came.
-    #[must_use]
     pub fn spans(&self) -> Vec<Collected> {
         self.seen.spans.lock().clone()
     }
 
     /// Returns a metric's series as they were last sent; none if it was never sent.
-    #[must_use]
     pub fn metric(&self, name: &str) -> Vec<Point> {
         let metrics = self.seen.metrics.lock();
         metrics.get(name).cloned().unwrap_or_default()
     }
 
     /// Returns the names of the metrics it took.
-    #[must_use]
     pub fn metrics(&self) -> Vec<String> {
         self.seen.metrics.lock().keys().cloned().collect()
     }
 
     /// Returns the headers of all requests, answered or not.
-    #[must_use]
     pub fn requests(&self) -> Vec<HeaderMap> {
         self.seen.headers.lock().clone()
     }
 
     /// Returns the statuses it answered with.
-    #[must_use]
     pub fn answers(&self) -> Vec<u16> {
         self.seen.answers.lock().clone()
     }
@@ -184,18 +174,11 @@ impl Collector {
     }
 }
 
-impl Drop for Collector {
-    fn drop(&mut self) {
-        self.server.abort();
-    }
-}
-
 /// Returns the spans from the root to the one with this id, by their parents.
 ///
 /// # Panics
 ///
 /// If a parent is missing between them, or there is a circle.
-#[must_use]
 pub fn path_to<'a>(spans: &'a [Collected], trace: &str, id: &str) -> Vec<&'a Collected> {
     let mut path = Vec::new();
     let mut next = Some(id.to_owned());
@@ -298,7 +281,6 @@ fn collected(resource: &BTreeMap<String, Value>, span: Span) -> Collected {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "tests count no further")]
 fn points(data: Data) -> Vec<Point> {
     let point = |attributes, value| Point {
         attributes: map(attributes),

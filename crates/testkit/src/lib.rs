@@ -13,6 +13,12 @@
     clippy::missing_panics_doc,
     reason = "a test's helper fails by panicking"
 )]
+#![expect(
+    clippy::exhaustive_enums,
+    clippy::exhaustive_structs,
+    clippy::must_use_candidate,
+    reason = "it is never published: nobody depends on another version of it"
+)]
 
 pub mod calls;
 #[cfg(feature = "collector")]

@@ -20,6 +20,7 @@ type Script = dyn Fn(ToolCall, usize) -> BoxFuture<'static, Answer> + Send + Syn
 /// A scripted service that counts its calls. Clones share everything except readiness: each clone
 /// must be polled ready before each call, and a call without that panics.
 #[derive(Clone)]
+#[must_use]
 pub struct MockService {
     shared: Arc<Shared>,
     ready: Ready,
@@ -78,27 +79,23 @@ impl MockService {
     }
 
     /// Is ready only after this many polls before each call.
-    #[must_use]
     pub fn ready_after(mut self, polls: usize) -> Self {
         self.ready.needs = polls;
         self
     }
 
     /// Is never ready, with this error.
-    #[must_use]
     pub fn never_ready(mut self, error: ToolError) -> Self {
         self.ready.never = Some(error);
         self
     }
 
     /// Answers every call with its number, so that no two answers are equal.
-    #[must_use]
     pub fn counting() -> Self {
         Self::new(|_, n| ready(Ok(ToolOutput::text(n.to_string()))))
     }
 
     /// Answers the n-th call with the n-th result; panics when they are used up.
-    #[must_use]
     pub fn sequence(results: Vec<Answer>) -> Self {
         Self::new(move |_, n| {
             let result = results.get(n - 1).cloned();
@@ -107,7 +104,6 @@ impl MockService {
     }
 
     /// Answers calls when the returned gate opens, with their number.
-    #[must_use]
     pub fn gated() -> (Self, Gate) {
         let gate = Gate(Arc::new(Semaphore::new(0)));
         let inside = gate.clone();
@@ -122,37 +118,31 @@ impl MockService {
     }
 
     /// Returns the number of started calls.
-    #[must_use]
     pub fn started(&self) -> usize {
         self.shared.counts.started.load(Ordering::SeqCst)
     }
 
     /// Returns the number of finished calls.
-    #[must_use]
     pub fn finished(&self) -> usize {
         self.shared.counts.finished.load(Ordering::SeqCst)
     }
 
     /// Returns the number of calls that were dropped before their end.
-    #[must_use]
     pub fn cancelled(&self) -> usize {
         self.started() - self.finished() - self.running()
     }
 
     /// Returns the number of calls in flight.
-    #[must_use]
     pub fn running(&self) -> usize {
         self.shared.counts.running.load(Ordering::SeqCst)
     }
 
     /// Returns the maximum number of concurrent calls.
-    #[must_use]
     pub fn peak(&self) -> usize {
         self.shared.counts.peak.load(Ordering::SeqCst)
     }
 
     /// Returns the calls in order of arrival.
-    #[must_use]
     pub fn seen(&self) -> Vec<ToolCall> {
         self.shared.counts.seen.lock().clone()
     }
@@ -212,7 +202,6 @@ impl Drop for Running {
 }
 
 /// Answers every call immediately with the same output, to measure the layers around it.
-#[must_use]
 pub fn at_once(
     output: ToolOutput,
 ) -> impl ToolService<Future = Answered<Answer>> + Sync + fmt::Debug {

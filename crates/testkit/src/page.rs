@@ -7,7 +7,6 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 /// Formats a table.
-#[must_use]
 pub fn table<R: AsRef<[String]>>(columns: &[&str], rows: impl IntoIterator<Item = R>) -> String {
     let mut text = format!(
         "| {} |\n|{}\n",

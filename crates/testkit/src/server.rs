@@ -16,7 +16,6 @@ use crate::MockService;
 
 /// The result of a ping.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub enum Ping {
     /// An answer or an error.
     Answered(Result<(), ToolError>),
@@ -39,7 +38,6 @@ pub struct MockServer {
 
 impl MockServer {
     /// Creates a server with these tools, in the form of `tools/list`.
-    #[must_use]
     pub fn new(id: &str, tools: Vec<Value>, service: MockService) -> Arc<Self> {
         Arc::new(Self {
             id: ServerId::new(id).unwrap(),
@@ -57,7 +55,6 @@ impl MockServer {
     }
 
     /// Returns the number of pings.
-    #[must_use]
     pub fn pings(&self) -> usize {
         self.pings.load(Ordering::SeqCst)
     }

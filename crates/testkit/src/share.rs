@@ -7,7 +7,6 @@ use std::time::Duration;
 use callward_core::{Share, TimeShare};
 
 /// Creates a share of this length. With `ends`, the attempt ends when it is over.
-#[must_use]
 pub fn share(time: Duration, ends: bool) -> Share {
     Arc::new(Fixed {
         time,

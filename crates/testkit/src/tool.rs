@@ -8,7 +8,6 @@ use callward_core::{
 use serde_json::Value;
 
 /// Starts a tool of this name in replica set `test`, without any hint.
-#[must_use]
 pub fn tool(name: &str) -> ToolBuilder {
     ToolBuilder {
         name: name.to_owned(),
@@ -29,6 +28,7 @@ pub fn call(tool: &Arc<Tool>, arguments: Value) -> ToolCall {
 
 /// A tool under construction.
 #[derive(Debug, Clone)]
+#[must_use]
 pub struct ToolBuilder {
     name: String,
     set: String,
@@ -38,13 +38,11 @@ pub struct ToolBuilder {
 
 impl ToolBuilder {
     /// Sets `readOnlyHint`.
-    #[must_use]
     pub fn read_only(self) -> Self {
         self.hint(|hints| hints.read_only_hint = Some(true))
     }
 
     /// Sets `idempotentHint`, and `destructiveHint: false`.
-    #[must_use]
     pub fn idempotent(self) -> Self {
         self.hint(|hints| {
             hints.idempotent_hint = Some(true);
@@ -53,34 +51,29 @@ impl ToolBuilder {
     }
 
     /// Sets `destructiveHint`.
-    #[must_use]
     pub fn destructive(self) -> Self {
         self.hint(|hints| hints.destructive_hint = Some(true))
     }
 
     /// Changes the hints.
-    #[must_use]
     pub fn hint(mut self, change: impl FnOnce(&mut Annotations)) -> Self {
         change(&mut self.hints);
         self
     }
 
     /// Puts the tool into another replica set.
-    #[must_use]
     pub fn set(mut self, set: &str) -> Self {
         set.clone_into(&mut self.set);
         self
     }
 
     /// Plans by another profile.
-    #[must_use]
     pub fn profile(mut self, profile: Profile) -> Self {
         self.profile = profile;
         self
     }
 
     /// Finishes the tool.
-    #[must_use]
     pub fn build(self) -> Arc<Tool> {
         let name = self.name.parse().unwrap();
         let definition = ToolDefinition::named(name, self.hints.clone());

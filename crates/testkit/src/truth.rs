@@ -10,7 +10,6 @@ pub type CallerReply = Option<Result<ToolOutput, ToolError>>;
 
 /// What a call is like: decided by the test, and not read from a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "tests match on all of them")]
 pub enum Sort {
     /// Must not be executed twice.
     Unsafe,
@@ -22,7 +21,6 @@ pub enum Sort {
 
 /// How many unsafe calls got which answer, and how often servers executed them.
 #[derive(Debug, Default)]
-#[non_exhaustive]
 pub struct Tally {
     /// By what they got.
     pub replies: BTreeMap<&'static str, u64>,

@@ -18,7 +18,6 @@ pub struct WorkQueue {
 
 impl WorkQueue {
     /// Creates an idle queue.
-    #[must_use]
     pub fn new(workers: usize) -> Self {
         Self {
             workers: vec![Reverse(Duration::ZERO); workers].into(),
@@ -27,7 +26,6 @@ impl WorkQueue {
     }
 
     /// Returns the number of workers.
-    #[must_use]
     pub fn workers(&self) -> usize {
         self.workers.len()
     }
@@ -41,7 +39,6 @@ impl WorkQueue {
     }
 
     /// Returns when a call that arrives now would begin.
-    #[must_use]
     pub fn begins(&self, now: Duration) -> Duration {
         let free = self.workers.peek().map_or(Duration::MAX, |free| free.0);
         free.max(now)

@@ -63,7 +63,7 @@ impl Evidences {
         for (subject, saved) in snapshot.tools {
             let common = evidences.common.clone();
             let tool = ToolEvidence::restored(common, saved, factor, now);
-            evidences.restore(&subject, tool);
+            evidences.tools.lock().enter(&subject, || tool);
         }
         Ok(evidences)
     }

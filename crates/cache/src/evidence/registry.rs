@@ -33,13 +33,13 @@ pub(crate) struct Evidences {
     pub(super) common: Arc<Common>,
     /// The secret for the hashes of keys and partitions, which are the same after a restart.
     pub(crate) secret: (u64, u64),
-    tools: Mutex<Tools>,
+    pub(super) tools: Mutex<Tools>,
     /// `None` if it is in memory only.
     pub(super) file: Option<StateFile>,
 }
 
 #[derive(Debug, Default)]
-struct Tools {
+pub(super) struct Tools {
     map: HashMap<Subject, Slot>,
     /// Counts uses.
     turn: u64,
@@ -79,11 +79,6 @@ impl Evidences {
         self.tools.lock().enter(subject, new)
     }
 
-    /// Puts saved evidence in place.
-    pub(super) fn restore(&self, subject: &Subject, evidence: ToolEvidence) {
-        self.tools.lock().enter(subject, || evidence);
-    }
-
     /// Returns all subjects with their evidence, the most recently used last.
     pub(crate) fn all(&self) -> Vec<(Subject, Arc<ToolEvidence>)> {
         let tools = self.tools.lock();
@@ -103,7 +98,8 @@ pub(super) fn random_secret() -> (u64, u64) {
 }
 
 impl Tools {
-    fn enter(
+    /// Returns the evidence about a subject, made if there is none.
+    pub(super) fn enter(
         &mut self,
         subject: &Subject,
         new: impl FnOnce() -> ToolEvidence,

@@ -166,10 +166,9 @@ impl ToolEvidence {
     pub(crate) fn status(&self) -> EvidenceStatus {
         let inner = self.aged(Instant::now());
         let buckets = Bucket::all().map(|bucket| {
-            let number = bucket.0;
-            let (tally, counts) = (inner.tallies.of[bucket.0], inner.counts[number]);
+            let (tally, counts) = (inner.tallies.of[bucket.0], inner.counts[bucket.0]);
             BucketStatus {
-                up_to_s: EDGES[number],
+                up_to_s: EDGES[bucket.0],
                 repeats: counts.repeats,
                 different: counts.different,
                 equal_weight: tally.equal,
@@ -241,7 +240,6 @@ impl ToolEvidence {
 impl Inner {
     fn add_equal(&mut self, test: &Test, key: u128, session: u64, bucket: Bucket, at: u64) {
         let known = self.keys.enter(test, &mut self.tallies, key);
-        let number = bucket.0;
         let due = Credit {
             to_key: known.tallies.is_due(bucket, at),
             to_tool: !known.alone && self.tallies.is_due(bucket, at),
@@ -249,16 +247,16 @@ impl Inner {
         let credit = known.note_equal(session, bucket, at, due);
         let weight = f64::from(u8::from(credit.to_key));
         if known.tallies.add_equal(test, bucket, weight, at) {
-            known.hits[number] = 0;
+            known.hits[bucket.0] = 0;
         }
         if known.alone {
             return;
         }
-        let left = (test.most_of_one_key() - known.contributed[number]).max(0.0);
+        let left = (test.most_of_one_key() - known.contributed[bucket.0]).max(0.0);
         let weight = f64::from(u8::from(credit.to_tool)).min(left);
-        known.contributed[number] += weight;
+        known.contributed[bucket.0] += weight;
         if self.tallies.add_equal(test, bucket, weight, at) {
-            self.hits[number] = 0;
+            self.hits[bucket.0] = 0;
         }
     }
 
@@ -266,7 +264,6 @@ impl Inner {
     /// key's first one. It counts once for each visit, but always where the bucket was allowed.
     fn add_different(&mut self, test: &Test, key: u128, session: u64, bucket: Bucket, at: u64) {
         let known = self.keys.enter(test, &mut self.tallies, key);
-        let number = bucket.0;
         let before = known.note_different(session, bucket, at);
         if before.equal.to_key {
             known.tallies.of[bucket.0].remove_equal(1.0);
@@ -278,8 +275,8 @@ impl Inner {
             return;
         }
         if before.equal.to_tool {
-            let taken_back = known.contributed[number].min(1.0);
-            known.contributed[number] -= taken_back;
+            let taken_back = known.contributed[bucket.0].min(1.0);
+            known.contributed[bucket.0] -= taken_back;
             self.tallies.of[bucket.0].remove_equal(taken_back);
         }
         self.tallies.add_different(bucket);

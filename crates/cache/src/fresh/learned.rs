@@ -109,10 +109,6 @@ impl Gate {
         }
     }
 
-    pub(crate) const fn is_learned(&self) -> bool {
-        matches!(self, Self::Learned(_))
-    }
-
     /// Decides whether a stored result answers the call, and notes that the session receives it.
     pub(crate) fn admit(
         &self,

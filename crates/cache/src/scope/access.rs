@@ -154,11 +154,8 @@ impl StateAccess {
         }
     }
 
-    /// Returns the group of a set that the rule names; the tool's own group is the first.
-    #[expect(
-        clippy::indexing_slicing,
-        reason = "the tool's own set is always there"
-    )]
+    /// Returns the group of a set that the rule names; the tool's own group is the first, and is
+    /// always there.
     fn group(&self, set: &ReplicaSetId) -> (&Group, &GroupScopes) {
         let known = self.groups.iter().find(|(known, ..)| known == set);
         let (_, group, scopes) = known.unwrap_or(&self.groups[0]);

@@ -59,7 +59,7 @@ impl Scopes {
         let all = || (0..SLOTS).map(|_| Arc::new(Scope::new(0))).collect();
         let named = self.named.get_or_init(all);
         let slot = self.hasher.hash_one((group, name)) % named.len() as u64;
-        #[expect(clippy::indexing_slicing, reason = "modulo the length")]
+        // modulo the length
         named[usize::try_from(slot).unwrap_or(0)].clone()
     }
 

@@ -95,7 +95,6 @@ impl Entry {
     /// Returns the logarithm of the time that a hit saves per byte.
     pub(super) fn value(&self) -> f64 {
         let seconds = self.usual_cost.max(SLOW_THRESHOLD).as_secs_f64();
-        #[expect(clippy::cast_precision_loss, reason = "a size, not an identity")]
         let bytes = self.weight() as f64;
         (seconds / bytes).log2()
     }

@@ -55,7 +55,7 @@ pub struct MokaStore {
 }
 
 /// Everything that moka's eviction listener needs: it must not call moka.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Evicted {
     /// The mean value of the entries evicted lately; see [`Entry::value`].
     mean: Mutex<Option<f64>>,
@@ -67,11 +67,7 @@ impl MokaStore {
     /// Makes a store with the `max_bytes` of a config.
     #[must_use]
     pub fn new(config: &CacheConfig) -> Self {
-        let evicted = Arc::new(Evicted {
-            mean: Mutex::default(),
-            returning: Mutex::default(),
-            counts: Mutex::default(),
-        });
+        let evicted = Arc::<Evicted>::default();
         let listener = evicted.clone();
         let entries = Cache::builder()
             .max_capacity(config.max_bytes)

@@ -53,7 +53,7 @@ impl Bed {
     pub(crate) fn with<const N: usize>(sets: [(&str, SetOptions); N]) -> Self {
         let bed = Self::default();
         for (name, options) in sets {
-            bed.set_options(set(name), options);
+            bed.change_options(&set(name), options);
         }
         bed
     }

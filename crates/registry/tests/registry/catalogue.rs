@@ -136,24 +136,24 @@ fn argument_rules_refine_a_tool_and_a_new_rule_is_a_change() {
         ArgumentRule::new(when, Annotations::default().with_read_only(true)).unwrap()
     };
     let bed = Bed::default();
-    let register = |action: &str| {
+    let change = |action: &str| {
         let mut options = SetOptions::default();
         options.refinements.insert(name("tabs"), vec![rule(action)]);
-        bed.set_options(set("s"), options);
-        bed.names("s", &["tabs", "other"])
+        bed.change_options(&set("s"), options)
     };
     let effect = |tool: &str, arguments: &'static str| {
         ToolCall::new(bed.tool(tool), arguments).plan().effect
     };
-    register("list");
+    change("list");
+    bed.names("s", &["tabs", "other"]);
     assert_eq!(effect("tabs", r#"{"action":"list"}"#), Effect::ReadOnly);
     assert_eq!(effect("tabs", r#"{"action":"show"}"#), Effect::Mutating);
     assert_eq!(effect("other", r#"{"action":"list"}"#), Effect::Mutating);
 
     // the tool's own plan is the same, but not what its calls get
-    assert_eq!(register("show").changed, [name("tabs")]);
+    assert_eq!(change("show").changed, [name("tabs")]);
     assert_eq!(effect("tabs", r#"{"action":"show"}"#), Effect::ReadOnly);
-    assert!(register("show").is_empty());
+    assert!(change("show").is_empty());
 }
 
 #[test]
@@ -173,8 +173,8 @@ fn inference_uses_the_other_tools_of_the_server() {
 
     // so it is with the operator's word, which explanations name
     let medium = Annotations::default().with_complexity(Complexity::Medium);
-    bed.set_options(set("s"), overriding("create_note", medium));
-    assert!(register(false).is_empty());
+    let changes = bed.change_options(&set("s"), overriding("create_note", medium));
+    assert!(changes.is_empty());
     assert_eq!(hints().complexity, Some(Complexity::Medium));
 }
 

@@ -32,7 +32,7 @@ fn owners(bed: &Bed) -> HashMap<String, (String, String)> {
 #[test]
 fn a_server_cannot_take_the_name_of_another() {
     let bed = without_prefixes();
-    bed.set_options(set("b"), prefixed("b"));
+    bed.change_options(&set("b"), prefixed("b"));
     bed.names("d", &["get"]);
     bed.names("b", &["put"]);
     // alphabetically before the first one, and with names that read as those of others
@@ -118,7 +118,7 @@ proptest! {
             bed.keep_names(kept);
             for (name, with_prefix) in SETS.into_iter().zip(with_prefixes) {
                 let options = if with_prefix { prefixed(name) } else { SetOptions::default() };
-                bed.set_options(set(name), options);
+                bed.change_options(&set(name), options);
             }
             bed
         };

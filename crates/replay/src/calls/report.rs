@@ -27,7 +27,6 @@ impl Replayed {
     }
 
     /// Returns a row for each policy.
-    #[must_use]
     pub fn grid(&self) -> Grid {
         let mut grid = Grid::new(&[
             "policy",

@@ -5,6 +5,7 @@ use super::queue::Queue;
 
 /// One queue: a new key evicts from its old end.
 #[derive(Debug)]
+#[must_use]
 pub struct Queued {
     queue: Queue,
     capacity: u64,
@@ -13,20 +14,17 @@ pub struct Queued {
 
 impl Queued {
     /// Evicts the key that was stored first. A capacity of 0 keeps nothing.
-    #[must_use]
     pub fn fifo(capacity: u64) -> Self {
         Self::new(capacity, |queue, key| queue.contains(key))
     }
 
     /// Evicts the key that was least recently used.
-    #[must_use]
     pub fn lru(capacity: u64) -> Self {
         Self::new(capacity, Queue::touch)
     }
 
     /// Evicts the key with the fewest requests since it was stored, and among equals the least
     /// recently used one. An evicted key starts again from one.
-    #[must_use]
     pub fn lfu(capacity: u64) -> Self {
         Self::new(capacity, |queue, key| queue.raise(key, 1))
     }

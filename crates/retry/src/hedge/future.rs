@@ -62,7 +62,7 @@ pub(super) async fn hedged<S: ToolService>(
         Poll::Ready(result) => Some(result),
         Poll::Pending => None,
     };
-    if ended.as_ref().is_some_and(not_sent) {
+    if matches!(&ended, Some(Err(error)) if error.delivery == Delivery::NotSent) {
         shared.stats.lock().no_server += 1;
         record(&call, Verdict::Skip, "no other server can take it", None);
     } else {
@@ -107,7 +107,10 @@ pub(super) async fn hedged<S: ToolService>(
             (Err(error), false) => first_error = Some(error),
         }
         if let (Some(first), Some(second)) = (&first_error, &second_error) {
-            return Err(more_telling(first, second).clone());
+            // `NotSent` only if both attempts are
+            let is_telling = |error: &&ToolError| error.delivery != Delivery::NotSent;
+            let telling = [first, second].into_iter().find(is_telling);
+            return Err(telling.unwrap_or(first).clone());
         }
     }
 }
@@ -136,18 +139,6 @@ fn prepare(
         attempt.avoid.push(server);
     }
     Some(hedge)
-}
-
-fn not_sent(result: &Output) -> bool {
-    matches!(result, Err(error) if error.delivery == Delivery::NotSent)
-}
-
-/// Selects the failure of the call, which is `NotSent` only if both attempts are.
-fn more_telling<'a>(first: &'a ToolError, second: &'a ToolError) -> &'a ToolError {
-    match (first.delivery, second.delivery) {
-        (Delivery::NotSent, delivery) if delivery != Delivery::NotSent => second,
-        _ => first,
-    }
 }
 
 /// Records what the hedge came to.

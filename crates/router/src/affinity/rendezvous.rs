@@ -23,11 +23,7 @@ pub(crate) fn server_digest(server: &ServerId) -> u64 {
     fold(digest)
 }
 
-/// Returns half of a digest, of which either half is as good.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "half of a uniform hash is a uniform hash"
-)]
+/// Returns half of a digest, of which either half is as good: half of a uniform hash is one.
 pub(crate) const fn fold(digest: u128) -> u64 {
     digest as u64
 }
@@ -69,11 +65,8 @@ fn score(weight: Weight, number: u64) -> f64 {
     -f64::from(weight.get()) / ln(unit(number))
 }
 
-/// Spreads numbers over the open interval from 0 to 1.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "52 bits and a half are what a double holds exactly"
-)]
+/// Spreads numbers over the open interval from 0 to 1: 52 bits and a half are what a double holds
+/// exactly.
 fn unit(number: u64) -> f64 {
     ((number >> 12) as f64 + 0.5) / (1_u64 << 52) as f64
 }

@@ -27,6 +27,7 @@ use crate::rule::ExclusionReason;
 /// # Ok::<(), callward_core::InvalidConfig>(())
 /// ```
 #[derive(Debug)]
+#[must_use]
 pub struct Affinity {
     keys: Keys,
     homes: Table,
@@ -60,14 +61,12 @@ impl Affinity {
     }
 
     /// Sets the strategy for calls without a key. Default: [`StrategyName::PeakEwma`].
-    #[must_use]
     pub fn with_fallback(mut self, strategy: Arc<dyn Strategy>) -> Self {
         self.fallback = strategy;
         self
     }
 
     /// Sets the stream that reports where keys go. Default: none.
-    #[must_use]
     pub fn with_events(mut self, events: Arc<RouteEvents>) -> Self {
         self.events = Some(events);
         self

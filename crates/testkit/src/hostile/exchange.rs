@@ -2,11 +2,13 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::time::Duration;
 
 use callward_chaos::Break;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 pub(super) const JSON: &str = "content-type: application/json\r\n";
@@ -16,7 +18,6 @@ pub type Stream = BufReader<TcpStream>;
 
 /// A complete request or response.
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct Message {
     /// The first line of its head.
     pub first: String,
@@ -49,7 +50,6 @@ pub struct Reply {
 
 /// What happens to the connection after the reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "there are no other cases")]
 pub enum Then {
     /// It waits for the next request.
     Keep,
@@ -111,13 +111,11 @@ impl Reply {
     }
 
     /// Returns the number of first bytes.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.first.len()
     }
 
     /// Returns `true` if there are no first bytes.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.first.is_empty()
     }
@@ -235,4 +233,29 @@ pub(super) async fn listen() -> io::Result<(TcpListener, SocketAddr)> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
     Ok((listener, address))
+}
+
+/// Serves each connection in a task of its own until a future completes. Then all end, and so does
+/// the listener.
+pub(super) async fn serve<T, F: Future<Output = ()> + Send + 'static>(
+    listener: TcpListener,
+    until: impl Future<Output = T>,
+    connection: impl Fn(TcpStream) -> F,
+) -> T {
+    let mut open = JoinSet::new();
+    let mut until = pin!(until);
+    let ended = loop {
+        tokio::select! {
+            accepted = listener.accept() => {
+                if let Ok((stream, _)) = accepted {
+                    open.spawn(connection(stream));
+                }
+            }
+            Some(_) = open.join_next() => {}
+            ended = &mut until => break ended,
+        }
+    };
+    drop(listener);
+    open.shutdown().await;
+    ended
 }

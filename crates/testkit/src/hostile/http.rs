@@ -14,7 +14,7 @@ use callward_core::ToolDefinition;
 use tokio::io::BufReader;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::exchange::{self, JSON, Message, Reply, Then};
@@ -25,7 +25,7 @@ use super::protocol::{Asked, Call, Era, Protocol};
 pub struct HttpServer {
     address: SocketAddr,
     engine: Engine,
-    running: AbortHandle,
+    _running: JoinSet<()>,
 }
 
 struct Shared {
@@ -58,16 +58,16 @@ impl HttpServer {
             life: AtomicU64::new(0),
             crash,
         });
-        let running = tokio::spawn(live(listener, address, shared, crashes)).abort_handle();
+        let mut running = JoinSet::new();
+        running.spawn(live(listener, address, shared, crashes));
         Ok(Self {
             address,
             engine,
-            running,
+            _running: running,
         })
     }
 
     /// Returns the URL.
-    #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}/mcp", self.address)
     }
@@ -75,12 +75,6 @@ impl HttpServer {
     /// Waits until every received call has been executed, including late ones.
     pub async fn settled(&self) {
         self.engine.settled().await;
-    }
-}
-
-impl Drop for HttpServer {
-    fn drop(&mut self) {
-        self.running.abort();
     }
 }
 
@@ -99,20 +93,10 @@ async fn live(
             listener = TcpListener::bind(address).await.ok();
             continue;
         };
-        let mut open = JoinSet::new();
-        let down = loop {
-            tokio::select! {
-                accepted = listening.accept() => {
-                    if let Ok((stream, _)) = accepted {
-                        open.spawn(connection(stream, shared.clone()));
-                    }
-                }
-                Some(_) = open.join_next() => {}
-                Some(down) = crashes.recv() => break down,
-            }
+        let serve = |stream| connection(stream, shared.clone());
+        let Some(down) = exchange::serve(listening, crashes.recv(), serve).await else {
+            return;
         };
-        drop(listening);
-        open.shutdown().await;
         // further crashes of this life are the same one
         while crashes.try_recv().is_ok() {}
         shared.life.fetch_add(1, Ordering::Relaxed);

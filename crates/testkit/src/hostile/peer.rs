@@ -4,6 +4,7 @@
 //! other requests get correct answers.
 
 use std::fmt;
+use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,8 +13,8 @@ use callward_chaos::{Break, Chaos, Engine, Ledger};
 use callward_core::ToolDefinition;
 use parking_lot::Mutex;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 
 pub use super::exchange::{Reply, Then};
 
@@ -27,7 +28,7 @@ type Plays = dyn Fn(&str) -> Reply + Send + Sync;
 pub struct Peer {
     address: SocketAddr,
     shared: Arc<Shared>,
-    running: AbortHandle,
+    _running: JoinSet<()>,
 }
 
 struct Shared {
@@ -57,16 +58,19 @@ impl Peer {
             plays: Mutex::new(Arc::new(|_: &str| Reply::bytes(""))),
             loses: Mutex::new(None),
         });
-        let running = tokio::spawn(serve(listener, shared.clone())).abort_handle();
+        let mut running = JoinSet::new();
+        let of_connections = shared.clone();
+        running.spawn(exchange::serve(listener, pending(), move |stream| {
+            connection(stream, of_connections.clone())
+        }));
         Ok(Self {
             address,
             shared,
-            running,
+            _running: running,
         })
     }
 
     /// Returns the URL.
-    #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}/mcp", self.address)
     }
@@ -80,26 +84,6 @@ impl Peer {
     /// that arrives whole is executed.
     pub fn loses(&self, bytes: u64, broken: Break) {
         *self.shared.loses.lock() = Some((bytes, broken));
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        self.running.abort();
-    }
-}
-
-async fn serve(listener: TcpListener, shared: Arc<Shared>) {
-    let mut open = JoinSet::new();
-    loop {
-        tokio::select! {
-            accepted = listener.accept() => {
-                if let Ok((stream, _)) = accepted {
-                    open.spawn(connection(stream, shared.clone()));
-                }
-            }
-            Some(_) = open.join_next() => {}
-        }
     }
 }
 

@@ -19,7 +19,6 @@ use super::protocol::{Asked, Call, Era, Protocol};
 
 /// How a server on a pipe ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "either side ends it")]
 pub enum Ended {
     /// The client closed the pipe.
     Closed,
@@ -47,7 +46,6 @@ struct Sent {
 
 impl PipeServer {
     /// Creates a server. `life` differs for each restart.
-    #[must_use]
     pub fn new(
         era: Era,
         tools: &[ToolDefinition],

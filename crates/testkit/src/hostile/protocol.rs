@@ -12,7 +12,6 @@ use super::exchange::{JSON, Reply};
 
 /// The protocol revisions that a server supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "there are two eras")]
 pub enum Era {
     /// Up to 2025-11-25: `initialize`, and sessions.
     Legacy,
@@ -181,13 +180,11 @@ impl Call {
 }
 
 /// Formats the response to a request. `id` is JSON.
-#[must_use]
 pub fn result(id: impl fmt::Display, result: &Value) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
 }
 
 /// Formats the error response to a request. `id` is JSON.
-#[must_use]
 pub fn error(id: impl fmt::Display, code: i64, text: &str) -> String {
     let error = json!({"code": code, "message": text});
     format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)

@@ -36,7 +36,6 @@ struct Case {
 
 /// A case where we answer otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[non_exhaustive]
 pub struct Difference {
     /// The line of the case, from one.
     pub line: usize,
@@ -52,7 +51,6 @@ pub struct Difference {
 
 /// What came of all cases.
 #[derive(Debug, Clone, Default, Serialize)]
-#[non_exhaustive]
 pub struct Parity {
     /// Passed cases, by function.
     pub passed: BTreeMap<String, usize>,
@@ -66,7 +64,6 @@ pub struct Parity {
 
 impl Parity {
     /// Runs all cases of a text, one a line. A line that is not a case is a failed one.
-    #[must_use]
     pub fn run(cases: &str) -> Self {
         let mut parity = Self::default();
         for (at, line) in cases.lines().enumerate() {
@@ -125,7 +122,6 @@ impl Parity {
     }
 
     /// Returns how many cases passed.
-    #[must_use]
     pub fn count_passed(&self) -> usize {
         self.passed.values().sum()
     }
@@ -151,7 +147,8 @@ impl fmt::Display for Parity {
             writeln!(f, "{function}: {count} skipped")?;
         }
         for (deviation, count) in &self.deviations {
-            writeln!(f, "{count} of the passed with a deviation: {deviation}")?;
+            let meaning = deviation.meaning();
+            writeln!(f, "{count} of the passed with a deviation: {meaning}")?;
         }
         let passed = self.count_passed();
         write!(f, "{passed} passed, {} failed", self.failed.len())

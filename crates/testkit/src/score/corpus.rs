@@ -6,7 +6,6 @@ use serde_json::value::RawValue;
 
 /// One tool of a corpus. Members that say where a tool was found are ignored.
 #[derive(Debug, Clone, Deserialize)]
-#[non_exhaustive]
 pub struct Case {
     /// The server's name.
     pub server: String,

@@ -34,10 +34,6 @@ fn short<S: Serializer>(hint: &Field, to: S) -> Result<S::Ok, S::Error> {
 
 /// How often a hint was concluded, and rightly.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "a two by two table has four cells"
-)]
 pub struct Counts {
     /// Concluded and declared.
     pub hit: usize,
@@ -69,25 +65,21 @@ impl Counts {
     }
 
     /// How many tools the hint was declared of.
-    #[must_use]
     pub const fn all(&self) -> usize {
         self.hit + self.false_alarm + self.miss + self.rest
     }
 
     /// Of what was concluded, the share that was declared; `None` if nothing was.
-    #[must_use]
     pub fn precision(&self) -> Option<f64> {
         share(self.hit, self.hit + self.false_alarm)
     }
 
     /// Of what was declared, the share that was concluded; `None` if nothing was.
-    #[must_use]
     pub fn recall(&self) -> Option<f64> {
         share(self.hit, self.hit + self.miss)
     }
 
     /// The harmonic mean of both; `None` where there is nothing to find and nothing was concluded.
-    #[must_use]
     pub fn f1(&self) -> Option<f64> {
         share(2 * self.hit, 2 * self.hit + self.false_alarm + self.miss)
     }
@@ -106,7 +98,6 @@ pub(super) fn share(part: usize, of: usize) -> Option<f64> {
 /// A tool of which one hint came out otherwise than declared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[non_exhaustive]
 pub struct Mistake {
     /// The hint.
     #[serde(serialize_with = "short")]
@@ -127,7 +118,6 @@ pub struct Mistake {
 
 /// The figures of one server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct OfServer {
     /// Counts of each hint it declares.
     pub hints: BTreeMap<Field, Counts>,
@@ -139,7 +129,6 @@ pub struct OfServer {
 
 /// All figures of one run.
 #[derive(Debug, Clone, Default)]
-#[non_exhaustive]
 pub struct Score {
     /// How many tools were scored.
     pub tools: usize,
@@ -157,14 +146,12 @@ pub struct Score {
 
 impl Score {
     /// Returns the share of writes that came out as read-only.
-    #[must_use]
     pub fn unsafe_share(&self) -> Option<f64> {
         share(self.harmful.len(), self.writes)
     }
 
     /// Returns the mean F1 over the servers that declare the hint true at least once, or where it
     /// was concluded.
-    #[must_use]
     pub fn macro_f1(&self, hint: Field) -> Option<f64> {
         mean(
             self.servers
@@ -175,7 +162,6 @@ impl Score {
 }
 
 /// Scores the effective hints of each tool against what its author declared.
-#[must_use]
 pub fn score(cases: &[Case], rules: RuleSet) -> Score {
     let mut score = Score {
         tools: cases.len(),

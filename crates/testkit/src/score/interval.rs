@@ -19,7 +19,6 @@ const SEED: u64 = 1;
 
 /// Between these lie nine of ten draws.
 #[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
 pub struct Interval {
     /// One of twenty draws gives less.
     pub low: f64,
@@ -29,7 +28,6 @@ pub struct Interval {
 
 /// The intervals of all figures; a figure that half of the draws did not give has none.
 #[derive(Debug, Clone, Default, PartialEq)]
-#[non_exhaustive]
 pub struct Intervals {
     /// F1 over all tools.
     pub f1: BTreeMap<Field, Interval>,
@@ -41,7 +39,6 @@ pub struct Intervals {
 
 impl Score {
     /// Draws servers with replacement, and returns between which values the figures move.
-    #[must_use]
     pub fn intervals(&self) -> Intervals {
         let servers: Vec<&OfServer> = self.servers.values().collect();
         if servers.is_empty() {

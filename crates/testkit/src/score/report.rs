@@ -131,7 +131,6 @@ fn span(interval: Option<&Interval>) -> String {
 
 impl Score {
     /// Returns all figures, and each mistake, the worst first.
-    #[must_use]
     pub fn to_json(&self) -> Value {
         let intervals = self.intervals();
         let pair =

@@ -28,7 +28,6 @@ impl Score {
     /// Returns all mistakes, the worst first: writes that would be called read-only, then other
     /// conclusions that relax a rule, then firm ones that tighten, then weak ones, and at last what
     /// was not concluded. Equals stay in the order of the corpus.
-    #[must_use]
     pub fn worst(&self) -> Vec<&Mistake> {
         // the same mistake is in both lists if the author declared read-only false
         let is_harmful = |mistake: &Mistake| self.harmful.contains(mistake);

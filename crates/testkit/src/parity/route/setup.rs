@@ -170,11 +170,6 @@ impl Setup {
         let own = weights.iter().filter(|weighed| weighed.server_id == id);
         let heaviest = own.map(|weighed| weighed.weight).reduce(f64::max);
         match heaviest {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "between 0 and 100"
-            )]
             Some(weight) => Weight::new(weight.clamp(0.0, 100.0) as u32).unwrap_or_default(),
             None if weights.is_empty() => Weight::PRIMARY,
             None => Weight::new(Weight::PRIMARY.get() - 1).unwrap_or_default(),
@@ -197,13 +192,7 @@ impl Setup {
     /// thousand the rest would change nothing.
     pub(super) fn load(&self, id: &str) -> u32 {
         let load = self.load.get(id).copied().unwrap_or(0.0);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "between 0 and 1000"
-        )]
-        let load = load.clamp(0.0, 1000.0) as u32;
-        load
+        load.clamp(0.0, 1000.0) as u32
     }
 
     pub(super) fn is_healthy(&self, id: &str) -> bool {
