@@ -4,11 +4,14 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use bytes::Bytes;
+use callward_core::redact::{self, Known};
 use callward_core::{
-    Delivery, ErrorKind, FailedAttempt, OutcomeUnknown, PeerOutcome, ToolError, readable, redact,
+    Delivery, ErrorDetails, ErrorKind, FailedAttempt, OutcomeUnknown, PeerOutcome, ToolError,
+    readable,
 };
 use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use url::Url;
 
 use crate::wire::{InvalidMessage, RpcError, code};
@@ -93,6 +96,22 @@ impl RequestError {
         ToolError::new(ErrorKind::TooLarge, Delivery::Unknown, text).into()
     }
 
+    /// Leaves secrets out of what the server says: it may repeat them.
+    pub(super) fn without(self, secrets: &Known) -> Self {
+        match self {
+            Self::Refused(mut error) => {
+                hide(&mut error.message, &mut error.data, secrets);
+                Self::Refused(error)
+            }
+            Self::Failed(mut error) => {
+                let ErrorDetails { message, data, .. } = &mut *error;
+                hide(message, data, secrets);
+                Self::Failed(error)
+            }
+            Self::SessionGone => self,
+        }
+    }
+
     /// Returns `true` if the server refused the request for its headers, with the status the
     /// protocol has for that.
     pub(super) fn refuses_headers(&self) -> bool {
@@ -136,6 +155,21 @@ impl RequestError {
         before.code = error.code;
         before.retry_after = error.retry_after;
         Self::Failed(before.with_source(error))
+    }
+}
+
+fn hide(message: &mut Cow<'static, str>, data: &mut Option<Bytes>, secrets: &Known) {
+    if let Cow::Owned(shown) = secrets.hide(message) {
+        *message = shown.into();
+    }
+    if let Some(data) = data
+        && let Cow::Owned(shown) = secrets.hide(&String::from_utf8_lossy(data))
+    {
+        // a number may be a secret, a secret may have quotation marks, and a long text is cut
+        *data = match serde_json::from_str::<IgnoredAny>(&shown) {
+            Ok(_) => shown.into(),
+            Err(_) => Bytes::from_static(b"\"[redacted]\""),
+        };
     }
 }
 

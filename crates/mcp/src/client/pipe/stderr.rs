@@ -58,7 +58,7 @@ impl LastLines {
 }
 
 /// The secrets that the child received, or values that may be.
-fn known_secrets(spec: &CommandSpec) -> Lines {
+pub(super) fn known_secrets(spec: &CommandSpec) -> Lines {
     let args = spec.args.iter().map(|arg| arg.to_string_lossy());
     let text = |text: &OsStr| text.to_string_lossy().into_owned();
     // of what it inherits most is not a secret, and useful in a message: paths, languages, names

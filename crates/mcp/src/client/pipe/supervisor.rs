@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use callward_core::PeerSide;
+use callward_core::redact::Known;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -10,6 +11,7 @@ use super::child::Process;
 use super::connection::Connection;
 use super::link::{End, LinkState, Live, PipeLink};
 use super::session;
+use super::stderr::known_secrets;
 use super::supervised::not_started;
 use crate::client::answer::RequestError;
 use crate::client::backoff::Backoff;
@@ -83,18 +85,22 @@ async fn open(shared: &Arc<Shared>, end: &End) -> Result<Opened, Loss> {
             })?;
             *shared.process.lock() = process.id();
             Ok(Opened {
-                connection: Connection::open(shared, stdout, stdin),
+                connection: Connection::open(
+                    shared,
+                    (stdout, stdin),
+                    known_secrets(spec).into_known(),
+                ),
                 process: Some(process),
             })
         }
         End::Io(io) => {
             let timeout = shared.options.connect_timeout;
-            let (reader, writer) = tokio::time::timeout(timeout, io.connect())
+            let ends = tokio::time::timeout(timeout, io.connect())
                 .await
                 .map_err(|_| format!("no connection within {timeout:?}"))?
                 .map_err(|error| format!("no connection: {error}"))?;
             Ok(Opened {
-                connection: Connection::open(shared, reader, writer),
+                connection: Connection::open(shared, ends, Known::default()),
                 process: None,
             })
         }
