@@ -156,6 +156,10 @@ async fn get_and_delete_want_a_session_and_an_event_stream() {
         if expected == "405" {
             assert!(answer.headers()["allow"].to_str().unwrap().contains("POST"));
         }
+        if expected == "406" {
+            let advice = "Accept must list text/event-stream";
+            assert_eq!(json(answer).await["error"]["message"], advice);
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Cross-origin requests (CORS): the headers that let a page of an allowed origin use the endpoint.
 //! Pages of other origins get none of them.
 
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, ALLOW,
@@ -9,7 +9,6 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderValue, StatusCode};
 
-use super::endpoint::status;
 use crate::wire::header::PARAM_PREFIX;
 
 /// The methods of the endpoint.
@@ -44,7 +43,7 @@ pub(super) fn expose(mut response: Response, origin: Option<HeaderValue>) -> Res
 
 /// Answers `OPTIONS`: a preflight of an allowed origin, or a question that no page asks.
 pub(super) fn preflight(origin: Option<HeaderValue>, asked: &HeaderMap) -> Response {
-    let mut response = status(StatusCode::NO_CONTENT);
+    let mut response = StatusCode::NO_CONTENT.into_response();
     let headers = response.headers_mut();
     let Some(origin) = origin else {
         let methods = HeaderValue::from_static("GET, POST, DELETE, OPTIONS");

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::ConnectInfo;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use callward_core::{Caller, ClientInfo, CredentialKind};
 use futures_util::stream;
 use http::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -127,7 +127,7 @@ impl Endpoint {
     /// Opens the notification stream of a session: GET.
     pub(super) fn listen(&self, caller: &Caller, parts: &Parts) -> Result<Response, Fault> {
         if !Accepts::of(&parts.headers).events {
-            return Err(not_acceptable());
+            return Err(not_acceptable(accept::EVENT_STREAM));
         }
         let session = self.required_session(caller, parts)?;
         let replaced = session.open_stream();
@@ -142,7 +142,7 @@ impl Endpoint {
     pub(super) fn end_session(&self, caller: &Caller, parts: &Parts) -> Result<Response, Fault> {
         let session = self.required_session(caller, parts)?;
         self.sessions.lock().close(session.id);
-        Ok(status(StatusCode::NO_CONTENT))
+        Ok(StatusCode::NO_CONTENT.into_response())
     }
 
     /// Responds with the notifications of a subscription, until `end`, a shutdown, or the end of
@@ -245,14 +245,8 @@ pub(super) fn unidentified(refused: Refused) -> Response {
     response
 }
 
-/// Answers without a body.
-pub(super) fn status(status: StatusCode) -> Response {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = status;
-    response
-}
-
-pub(super) fn not_acceptable() -> Fault {
-    let text = "Accept must list application/json and text/event-stream";
+/// Refuses an `Accept` that lacks media types of the answer.
+pub(super) fn not_acceptable(needed: &str) -> Fault {
+    let text = format!("Accept must list {needed}");
     Fault::transport(StatusCode::NOT_ACCEPTABLE, text)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use axum::body::Body;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use callward_core::{Caller, Transport};
 use futures_util::future::Either;
 use futures_util::{StreamExt, stream};
@@ -16,7 +16,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::time::sleep;
 
 use super::accept::{self, Accepts};
-use super::endpoint::{Endpoint, not_acceptable, reply, set_retry_after, status};
+use super::endpoint::{Endpoint, not_acceptable, reply, set_retry_after};
 use super::mirrored;
 use super::session::Session;
 use super::stream::{REPORTS, call_messages, respond};
@@ -38,7 +38,7 @@ pub(super) async fn take(
 ) -> Result<Response, Fault> {
     let accepts = Accepts::of(&parts.headers);
     if !accepts.json {
-        return Err(not_acceptable());
+        return Err(not_acceptable(accept::PRESCRIBED));
     }
     if !header::is_of(&parts.headers, accept::JSON) {
         return Err(Fault::transport(
@@ -67,7 +67,7 @@ pub(super) async fn take(
             {
                 session.calls.cancel(&id);
             }
-            Ok(status(StatusCode::ACCEPTED))
+            Ok(StatusCode::ACCEPTED.into_response())
         }
     }
 }
@@ -152,7 +152,7 @@ async fn answer(
             let messages = stream::iter(first).chain(call_messages(answer, (out, queue)));
             Ok(respond(messages, keep_alive))
         }
-        Step::Listen(_) if !accepts.events => Err(not_acceptable()),
+        Step::Listen(_) if !accepts.events => Err(not_acceptable(accept::PRESCRIBED)),
         Step::Listen(subscription) => Ok(endpoint.notify(parts, subscription, pending())),
     }
 }
