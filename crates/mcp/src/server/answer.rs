@@ -8,13 +8,13 @@ use http::StatusCode;
 use memchr::memmem;
 
 use super::error::{self, Fault};
-use crate::wire::{Era, RequestId, RpcError, code, flatten, write};
+use crate::wire::{Era, RequestId, RpcError, code, flatten, object, write};
 
 /// Results up to this size are copied into one buffer; larger ones are passed on by pointer.
 const COPY_LIMIT: usize = 16 * 1024;
 
 /// One outgoing message.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Answer {
     head: Bytes,
     body: Bytes,
@@ -41,12 +41,18 @@ impl Answer {
         Self::wrap(id, b"", result)
     }
 
-    /// Answers a call with the tool's output. A modern result gets the `resultType` it lacks.
+    /// Answers a call with the tool's output. A modern result gets the `resultType` it lacks; a
+    /// legacy client, whose revision has no such member, gets none.
     pub(super) fn output(id: &RequestId, era: Era, output: &ToolOutput) -> Self {
         let body = output.body();
+        if era == Era::Legacy {
+            let without = memmem::find(body, b"resultType\"")
+                .and_then(|_| object::remove_member(body, "resultType").ok());
+            return Self::result(id, without.as_ref().unwrap_or(body));
+        }
         let open = body.iter().position(|byte| *byte == b'{');
         match open {
-            Some(open) if era == Era::Modern && lacks_result_type(output) => {
+            Some(open) if lacks_result_type(output) => {
                 let rest = body.slice(open + 1..);
                 let is_empty = rest.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'}');
                 let member: &[u8] = match is_empty {
@@ -173,8 +179,7 @@ fn lacks_result_type(output: &ToolOutput) -> bool {
     // word somewhere, or might spell it with escapes, is read.
     let may_have =
         memmem::find(body, b"resultType\"").is_some() || memmem::find(body, b"\\u00").is_some();
-    !may_have
-        || crate::wire::object::get_member(body, "resultType").is_ok_and(|member| member.is_none())
+    !may_have || object::get_member(body, "resultType").is_ok_and(|member| member.is_none())
 }
 
 fn one_line(piece: Bytes) -> Bytes {
@@ -195,10 +200,10 @@ mod tests {
         String::from_utf8(pieces.concat()).unwrap()
     }
 
-    fn modern(raw: &str) -> String {
+    fn answered(era: Era, raw: &str) -> String {
         let output = ToolOutput::from_json(raw.to_owned()).unwrap();
         let id = RequestId::from_raw(r#""a""#).unwrap();
-        text(Answer::output(&id, Era::Modern, &output))
+        text(Answer::output(&id, era, &output))
     }
 
     #[test]
@@ -215,7 +220,20 @@ mod tests {
         ] {
             let result = if result.is_empty() { raw } else { result };
             let expected = format!(r#"{{"jsonrpc":"2.0","id":"a","result":{result}}}"#);
-            assert_eq!(modern(raw), expected, "{raw}");
+            assert_eq!(answered(Era::Modern, raw), expected, "{raw}");
+        }
+    }
+
+    #[test]
+    fn a_legacy_client_sees_no_result_type() {
+        for (raw, result) in [
+            (r#"{"resultType":"complete","n" : 1e2}"#, r#"{"n":1e2}"#),
+            (r#"{"n" : 1e2, "x":["resultType"]}"#, ""),
+            ("{}", ""),
+        ] {
+            let result = if result.is_empty() { raw } else { result };
+            let expected = format!(r#"{{"jsonrpc":"2.0","id":"a","result":{result}}}"#);
+            assert_eq!(answered(Era::Legacy, raw), expected, "{raw}");
         }
     }
 
