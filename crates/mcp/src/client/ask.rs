@@ -153,6 +153,9 @@ impl<'a> Ask<'a> {
         if let Some(key) = self.key(style) {
             text_member(&mut out, meta::IDEMPOTENCY_KEY, &key);
         }
+        if let Some(theirs) = self.call.and_then(|call| call.meta.as_ref()) {
+            write::members(&mut out, theirs.members());
+        }
         out.push(b'}');
         out
     }

@@ -190,7 +190,10 @@ impl Dispatcher {
             },
             input_responses: params.get("inputResponses").cloned(),
             request_state: params.get("requestState").cloned(),
-            meta: params.get("_meta").cloned(),
+            meta: params
+                .get("_meta")
+                .filter(|_| request.meta.has_others)
+                .cloned(),
         };
         let future = match self.starting(request) {
             None => self.backend.call(call),

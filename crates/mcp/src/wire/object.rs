@@ -124,7 +124,11 @@ pub(super) fn slice_of(buffer: &Bytes, part: &[u8]) -> Bytes {
 
 /// The members of an object that are known, as raw JSON; absent and null are the same.
 #[derive(Debug, Default)]
-pub(crate) struct Known(Vec<(&'static str, Bytes)>);
+pub(crate) struct Known {
+    members: Vec<(&'static str, Bytes)>,
+    /// Whether it has members beside those.
+    pub(crate) has_others: bool,
+}
 
 impl Known {
     /// Takes the members of these names out of a raw object.
@@ -134,23 +138,29 @@ impl Known {
     /// [`InvalidObject`] if the text is not an object or has one of them twice: a proxy that
     /// checked this message before may have read the other one.
     pub(crate) fn parse(raw: &Bytes, names: &[&'static str]) -> Result<Self, InvalidObject> {
-        let mut known = Self(Vec::with_capacity(names.len()));
+        let mut known = Self {
+            members: Vec::with_capacity(names.len()),
+            has_others: false,
+        };
         for (name, value) in members(raw)?.iter() {
             let Some(name) = names.iter().find(|known| **known == name) else {
+                known.has_others = true;
                 continue;
             };
             if known.get(name).is_some() {
                 return Err(twice(name));
             }
-            known.0.push((name, slice_of(raw, value.get().as_bytes())));
+            known
+                .members
+                .push((name, slice_of(raw, value.get().as_bytes())));
         }
-        known.0.retain(|(_, value)| value != "null");
+        known.members.retain(|(_, value)| value != "null");
         Ok(known)
     }
 
     /// Returns the raw value of a member.
     pub(crate) fn get(&self, name: &str) -> Option<&Bytes> {
-        let mut members = self.0.iter();
+        let mut members = self.members.iter();
         members.find_map(|(known, value)| (*known == name).then_some(value))
     }
 

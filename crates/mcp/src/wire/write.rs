@@ -54,10 +54,16 @@ pub(crate) fn string(out: &mut Vec<u8>, text: &str) {
 ///
 /// `out` must end inside an object: after its `{` or after a member.
 pub(crate) fn member(out: &mut Vec<u8>, name: &str, value: &[u8]) {
+    members(out, b"");
+    named(out, name, value);
+}
+
+/// Appends members as they are written.
+pub(crate) fn members(out: &mut Vec<u8>, written: &[u8]) {
     if out.last() != Some(&b'{') {
         out.push(b',');
     }
-    named(out, name, value);
+    out.extend_from_slice(written);
 }
 
 pub(super) fn named(out: &mut Vec<u8>, name: &str, value: &[u8]) {
