@@ -35,6 +35,7 @@ const REQUESTS: &str = r#"
 200 -32601 | logging/setLevel    |                            |
 200 -32601 | completion/complete |                            |
 200 -32602 | tools/list          | "cursor":""                |
+200 -32602 | prompts/list        | "cursor":"x"               |
 200 -32602 | tools/call          | "arguments":{}             |
 200 -32602 | tools/call          | "name":"echo","arguments":[] |
 200 -32602 | tools/call          | "name":"nope"              |
