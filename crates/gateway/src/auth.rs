@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::fmt::Display;
+use std::future::ready;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +18,7 @@ use callward_auth::{
     TrustedProxy, VerifyToken,
 };
 use callward_mcp::server::{Anonymous, Identified, Identify, Refused};
+use futures_util::future::Either;
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Meter};
 use tokio::time::MissedTickBehavior;
@@ -217,11 +219,12 @@ impl Identify for Identifier {
         match self.authenticator.authenticate(sender) {
             Authenticated::Now(found) => {
                 let metadata = self.metadata.as_ref();
-                Identified::Now(found.map_err(|refusal| self.refusals.refuse(refusal, metadata)))
+                let found = found.map_err(|refusal| self.refusals.refuse(refusal, metadata));
+                Either::Left(ready(found))
             }
             Authenticated::Later(found) => {
                 let (refusals, metadata) = (self.refusals.clone(), self.metadata.clone());
-                Identified::Later(Box::pin(async move {
+                Either::Right(Box::pin(async move {
                     let refused = |refusal| refusals.refuse(refusal, metadata.as_ref());
                     found.await.map_err(refused)
                 }))

@@ -19,23 +19,15 @@ pub(super) struct Answer {
     head: Bytes,
     body: Bytes,
     tail: &'static [u8],
-    status: StatusCode,
-    scopes: Vec<&'static str>,
+    /// The status HTTP gives the message.
+    pub(super) status: StatusCode,
+    /// The scopes to ask for, of a call that was refused for lack of one.
+    pub(super) scopes: Vec<&'static str>,
     /// When the client may try again, of one that was refused by a limit of ours.
     pub(super) retry_after: Option<Duration>,
 }
 
 impl Answer {
-    /// Returns the status HTTP gives the message.
-    pub(super) fn status(&self) -> StatusCode {
-        self.status
-    }
-
-    /// Returns the scopes to ask for, of a call that was refused for lack of one.
-    pub(super) fn needed_scopes(&self) -> &[&'static str] {
-        &self.scopes
-    }
-
     /// Answers a request with a raw result.
     pub(super) fn result(id: &RequestId, result: &Bytes) -> Self {
         Self::wrap(id, b"", result)
@@ -109,9 +101,7 @@ impl Answer {
             head: head.into(),
             body: body.clone(),
             tail: b"}",
-            status: StatusCode::OK,
-            scopes: Vec::new(),
-            retry_after: None,
+            ..Self::default()
         }
     }
 }
@@ -120,11 +110,7 @@ impl From<Vec<u8>> for Answer {
     fn from(message: Vec<u8>) -> Self {
         Self {
             head: message.into(),
-            body: Bytes::new(),
-            tail: b"",
-            status: StatusCode::OK,
-            scopes: Vec::new(),
-            retry_after: None,
+            ..Self::default()
         }
     }
 }
@@ -136,37 +122,33 @@ pub(super) fn of_call(
     tool: &str,
     outcome: Result<ToolOutput, ToolError>,
 ) -> Answer {
-    match outcome {
+    let error = match outcome {
         Ok(output) if era == Era::Modern || output.status() == OutputStatus::Complete => {
-            Answer::output(id, era, &output)
+            return Answer::output(id, era, &output);
         }
         Ok(_) => {
             let text = format!(
                 "{tool} wants input before it goes on, which needs a client of protocol revision \
                  2026-07-28 or later"
             );
-            let error = ToolError::new(ErrorKind::Protocol, Delivery::Answered, text);
-            Answer::error(Some(id), &error::of_call(&error, era))
+            ToolError::new(ErrorKind::Protocol, Delivery::Answered, text)
         }
-        Err(error) => {
-            let scopes = error.scopes.clone();
-            let limited = error.limit.as_ref().and(error.retry_after);
-            let error = error::of_call(&error, era);
-            let mut answer = Answer::error(Some(id), &error);
-            if !scopes.is_empty() {
-                answer.status = StatusCode::FORBIDDEN;
-                answer.scopes = scopes;
-            }
-            if limited.is_some() {
-                answer.status = StatusCode::TOO_MANY_REQUESTS;
-                answer.retry_after = limited;
-            }
-            if era == Era::Modern && error.code == code::MISSING_CLIENT_CAPABILITY {
-                answer.status = StatusCode::BAD_REQUEST;
-            }
-            answer
-        }
+        Err(error) => error,
+    };
+    let seen = error::of_call(&error, era);
+    let mut answer = Answer::error(Some(id), &seen);
+    if !error.scopes.is_empty() {
+        answer.status = StatusCode::FORBIDDEN;
+        answer.scopes.clone_from(&error.scopes);
     }
+    answer.retry_after = error.limit.as_ref().and(error.retry_after);
+    if answer.retry_after.is_some() {
+        answer.status = StatusCode::TOO_MANY_REQUESTS;
+    }
+    if era == Era::Modern && seen.code == code::MISSING_CLIENT_CAPABILITY {
+        answer.status = StatusCode::BAD_REQUEST;
+    }
+    answer
 }
 
 /// Returns `true` if a result has no `resultType` of its own.

@@ -198,9 +198,9 @@ pub(super) fn reply(status: StatusCode, answer: Answer) -> Response {
 /// Answers with a refusal.
 pub(super) fn refuse(fault: &Fault) -> Response {
     let mut response = reply(fault.status, Answer::refusal(fault));
-    let headers = response.headers_mut();
     if fault.status == StatusCode::METHOD_NOT_ALLOWED {
-        headers.insert(ALLOW, HeaderValue::from_static("POST"));
+        let allowed = HeaderValue::from_static("POST");
+        response.headers_mut().insert(ALLOW, allowed);
     }
     set_retry_after(&mut response, fault.retry_after);
     response
@@ -214,7 +214,7 @@ const IDENTIFIED_EVERY: Duration = Duration::from_secs(10);
 async fn refused(identify: Arc<dyn Identify>, parts: Parts) {
     loop {
         tokio::time::sleep(IDENTIFIED_EVERY).await;
-        match identify.identify(&parts).found().await {
+        match identify.identify(&parts).await {
             Err(refused) if !refused.status.is_server_error() => return,
             _ => {}
         }

@@ -24,10 +24,10 @@ use crate::large;
 use crate::server::answer::Answer;
 use crate::server::arrival::Arrival;
 use crate::server::error::Fault;
-use crate::server::request::{Received, Request, cancelled_id, method};
+use crate::server::request::{Request, cancelled_id, method, receive};
 use crate::server::running::RunningCall;
 use crate::server::service::Step;
-use crate::wire::{Era, header};
+use crate::wire::{Era, Message, header};
 
 /// Answers a message: POST.
 pub(super) async fn take(
@@ -49,8 +49,8 @@ pub(super) async fn take(
     // held until the request is answered, as the message borrows its bytes
     let (body, _held) = endpoint.bodies.read(body).await?;
     let one = &READING[usize::from(body.len() > VERY_LARGE)];
-    match large::read(one, body.len(), move || Received::parse(&body)).await? {
-        Received::Request(mut request) => {
+    match large::read(one, body.len(), move || receive(&body)).await? {
+        Either::Left(mut request) => {
             let answered = async {
                 mirrored::take_key(&parts.headers, &mut request)?;
                 answer(endpoint, caller, parts, accepts, &request).await
@@ -58,9 +58,9 @@ pub(super) async fn take(
             let answered = answered.await;
             answered.map_err(|fault| fault.under(Some(&request.id)))
         }
-        other => {
+        Either::Right(other) => {
             mirrored::stated_version(&parts.headers)?;
-            if let Received::Notification { method, params } = other
+            if let Message::Notification { method, params } = other
                 && let Some(session) = endpoint.session(caller, parts)?
                 && method == method::CANCELLED
                 && let Some(id) = cancelled_id(params.as_ref())
@@ -160,12 +160,12 @@ async fn answer(
 /// Responds with the answer of a call, and says how to get scopes that its caller lacks, or when a
 /// limit that it reached allows it.
 fn called(endpoint: &Endpoint, parts: &Parts, answer: Answer) -> Response {
-    let scopes = answer.needed_scopes();
+    let scopes = &answer.scopes;
     let challenge = (!scopes.is_empty())
         .then(|| endpoint.identify.step_up(parts, &scopes.join(" ")))
         .flatten();
     let retry_after = answer.retry_after;
-    let mut response = reply(answer.status(), answer);
+    let mut response = reply(answer.status, answer);
     set_retry_after(&mut response, retry_after);
     if let Some(challenge) = challenge {
         response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
