@@ -74,12 +74,6 @@ impl RequestError {
         ToolError::new(ErrorKind::Protocol, Delivery::Unknown, text).into()
     }
 
-    /// No connection is free, and the server has as many as it may.
-    pub(super) fn no_connection_free(limit: usize) -> Self {
-        let text = format!("all {limit} connections to the server are in use; try again later");
-        ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, text).into()
-    }
-
     /// The server has answered, and the answer is longer than the limit: it was not kept.
     pub(super) fn too_large(limit: usize) -> Self {
         let text = format!(
@@ -216,25 +210,24 @@ fn refused(error: RpcError) -> ToolError {
 fn failure_at_peer(data: &[u8]) -> Option<(ErrorKind, Option<Duration>)> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Refusal<'a> {
-        #[serde(borrow)]
-        kind: Cow<'a, str>,
+    struct Refusal {
+        kind: ErrorKind,
         retry_after_ms: Option<u64>,
     }
-    let refusal: Refusal<'_> = serde_json::from_slice(data).ok()?;
-    let kind = [
-        ErrorKind::BreakerOpen,
-        ErrorKind::DeadlineExceeded,
-        ErrorKind::InvalidCall,
-        ErrorKind::Overloaded,
-        ErrorKind::RateLimited,
-        ErrorKind::TooLarge,
-        ErrorKind::Unauthorized,
-    ]
-    .into_iter()
-    .find(|kind| kind.as_str() == refusal.kind)?;
-    let wait = refusal.retry_after_ms.map(Duration::from_millis);
-    Some((kind, wait.map(|wait| wait.min(MAX_WAIT))))
+    let refusal: Refusal = serde_json::from_slice(data).ok()?;
+    match refusal.kind {
+        kind @ (ErrorKind::BreakerOpen
+        | ErrorKind::DeadlineExceeded
+        | ErrorKind::InvalidCall
+        | ErrorKind::Overloaded
+        | ErrorKind::RateLimited
+        | ErrorKind::TooLarge
+        | ErrorKind::Unauthorized) => {
+            let wait = refusal.retry_after_ms.map(Duration::from_millis);
+            Some((kind, wait.map(|wait| wait.min(MAX_WAIT))))
+        }
+        _ => None,
+    }
 }
 
 /// Returns the data of an error as every client can read it; nothing if none can be.

@@ -91,11 +91,10 @@ impl<'a> Ask<'a> {
         write::member(&mut params, "arguments", arguments);
         params.push(b'}');
         Ok(Self {
-            method: "tools/call",
-            params,
             name: Some(name),
             call: Some(call),
             watch: call.attempt().watch.clone(),
+            ..Self::new("tools/call", params)
         })
     }
 

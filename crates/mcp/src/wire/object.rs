@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use callward_core::Members;
+use serde_json::value::RawValue;
 
 use super::from_json;
 
@@ -67,10 +68,7 @@ pub(crate) fn set_member(raw: &[u8], name: &str, value: &[u8]) -> Result<Bytes, 
         out.extend_from_slice(&raw[old.end..]);
     } else {
         // the text is a valid object, so its last bracket closes it
-        let end = raw
-            .iter()
-            .rposition(|byte| *byte == b'}')
-            .ok_or_else(outside)?;
+        let end = memchr::memrchr(b'}', raw).ok_or_else(outside)?;
         out.extend_from_slice(&raw[..end]);
         if members.iter().next().is_some() {
             out.push(b',');
@@ -118,7 +116,8 @@ fn span(raw: &[u8], part: &[u8]) -> Result<Range<usize>, InvalidObject> {
 }
 
 /// Returns a part of a buffer as a slice that keeps the buffer alive; a copy if it is elsewhere.
-pub(super) fn slice_of(buffer: &Bytes, part: &[u8]) -> Bytes {
+pub(super) fn slice_of(buffer: &Bytes, part: &RawValue) -> Bytes {
+    let part = part.get().as_bytes();
     span(buffer, part).map_or_else(|_| Bytes::copy_from_slice(part), |span| buffer.slice(span))
 }
 
@@ -150,9 +149,7 @@ impl Known {
             if known.get(name).is_some() {
                 return Err(twice(name));
             }
-            known
-                .members
-                .push((name, slice_of(raw, value.get().as_bytes())));
+            known.members.push((name, slice_of(raw, value)));
         }
         known.members.retain(|(_, value)| value != "null");
         Ok(known)

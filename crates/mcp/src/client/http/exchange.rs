@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use callward_core::ProgressSink;
 use callward_core::redact::Known;
+use callward_core::{Delivery, ErrorKind, ProgressSink, ToolError};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 
@@ -70,13 +70,9 @@ pub(super) async fn tell(
     session: &Session,
     message: Vec<u8>,
 ) -> Result<(), RequestError> {
-    let response = link
-        .send(Method::POST, session.headers.clone(), message)
-        .await?;
-    match response.status().is_success() {
-        true => Ok(()),
-        false => Err(refused(session, &response)),
-    }
+    let headers = session.headers.clone();
+    let response = link.send(Method::POST, headers, message).await?;
+    accepted(session, response).map(|_| ())
 }
 
 fn headers(
@@ -262,21 +258,19 @@ pub(super) async fn events(
         headers.insert(HeaderName::from_static("last-event-id"), last.clone());
     }
     let response = link.send(Method::GET, headers, Vec::new()).await?;
-    let status = response.status();
-    if !status.is_success() {
-        return Err(refused(session, &response));
-    }
+    let response = accepted(session, response)?;
     let limit = link.shared.options.max_message;
     let limit = limit.min(if after.is_some() { limit } else { SHORT });
     let long = link.shared.long_messages.clone();
     Ok(EventReader::new(response.into_body(), limit, long))
 }
 
-/// Reads the status of an answer whose body does not matter.
-fn refused<B>(session: &Session, response: &Response<B>) -> RequestError {
+/// Reads the status of an answer. The body of a refusal does not matter.
+fn accepted<B>(session: &Session, response: Response<B>) -> Result<Response<B>, RequestError> {
     match response.status() {
-        StatusCode::NOT_FOUND if session.can_be_forgotten() => RequestError::SessionGone,
-        status => answer::status(status, response.headers(), None, ""),
+        status if status.is_success() => Ok(response),
+        StatusCode::NOT_FOUND if session.can_be_forgotten() => Err(RequestError::SessionGone),
+        status => Err(answer::status(status, response.headers(), None, "")),
     }
 }
 
@@ -352,7 +346,10 @@ impl Drop for InFlight<'_> {
 /// `cut_short` says that the end of the request was never given to the connection.
 pub(super) fn unsent(error: &SendError, cut_short: bool) -> RequestError {
     let cause = match error {
-        SendError::NoneFree(max) => return RequestError::no_connection_free(*max),
+        SendError::NoneFree(max) => {
+            let text = format!("all {max} connections to the server are in use; try again later");
+            return ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, text).into();
+        }
         SendError::Connect(cause, proxy) => {
             let cause = innermost(&**cause);
             return RequestError::not_sent(match proxy {

@@ -82,10 +82,8 @@ impl Connection {
                 let _written = connection.written.clone().drop_guard();
                 let mut batch = Batch::default();
                 // dropping the writer closes the server's input: its sign to end
-                connection
-                    .closed
-                    .run_until_cancelled(connection.write_lines(&mut batch, writer, lines))
-                    .await;
+                let writing = connection.write_lines(&mut batch, writer, lines);
+                connection.closed.run_until_cancelled(writing).await;
                 let mut waiters = connection.waiters.lock();
                 for (id, written) in batch.unfinished() {
                     waiters.mark(id, written);
@@ -98,10 +96,8 @@ impl Connection {
                 .with_long(shared.long_messages.clone());
             let shared = shared.clone();
             async move {
-                let closed = connection.closed.clone();
-                closed
-                    .run_until_cancelled(connection.read_lines(&shared, lines))
-                    .await;
+                let reading = connection.read_lines(&shared, lines);
+                connection.closed.run_until_cancelled(reading).await;
             }
         });
         connection
@@ -129,9 +125,8 @@ impl Connection {
         };
         self.send(Some(id), bytes);
         // the sender is dropped without a message only if the whole connection is dropped unclosed
-        receiver
-            .await
-            .unwrap_or_else(|_| Err(RequestError::lost("the connection was given up")))
+        let given_up = |_| Err(RequestError::lost("the connection was given up"));
+        receiver.await.unwrap_or_else(given_up)
     }
 
     /// Ends the connection. The first reason stays; those who wait are notified by [`fail_all`].
