@@ -9,16 +9,9 @@ use serde_json::value::RawValue;
 use crate::{InvalidValue, is_our_meta, readable};
 
 /// What says something of one hop only, beside keys of this runtime. Each hop writes its own.
-const OF_ONE_HOP: [&str; 8] = [
-    "baggage",
-    "io.modelcontextprotocol/clientCapabilities",
-    "io.modelcontextprotocol/clientInfo",
-    "io.modelcontextprotocol/protocolVersion",
-    "io.modelcontextprotocol/subscriptionId",
-    "progressToken",
-    "traceparent",
-    "tracestate",
-];
+const OF_ONE_HOP: &str = "baggage progressToken traceparent tracestate \
+    io.modelcontextprotocol/clientCapabilities io.modelcontextprotocol/clientInfo \
+    io.modelcontextprotocol/protocolVersion io.modelcontextprotocol/subscriptionId";
 
 /// Names of the call itself, which well-known clients choose for each. With them no two calls would
 /// be equal.
@@ -59,7 +52,8 @@ impl CallMeta {
         let raw = readable::without_lone_surrogates(Bytes::copy_from_slice(raw));
         let members: Result<BTreeMap<String, &RawValue>, _> = serde_json::from_slice(&raw);
         let mut members = members.map_err(|error| unusable(&error))?;
-        members.retain(|name, _| !is_our_meta(name) && !OF_ONE_HOP.contains(&name.as_str()));
+        let is_of_hop = |name: &str| OF_ONE_HOP.split(' ').any(|hop| hop == name);
+        members.retain(|name, _| !is_our_meta(name) && !is_of_hop(name));
         if members.is_empty() {
             return Ok(None);
         }

@@ -45,7 +45,7 @@ pub(super) fn expose(mut response: Response, origin: Option<HeaderValue>) -> Res
 
 /// Answers `OPTIONS`: a preflight of an allowed origin, or a question that no page asks.
 pub(super) fn preflight(origin: Option<HeaderValue>, asked: &HeaderMap) -> Response {
-    let mut response = StatusCode::NO_CONTENT.into_response();
+    let mut response = IntoResponse::into_response(StatusCode::NO_CONTENT);
     let headers = response.headers_mut();
     let Some(origin) = origin else {
         let methods = HeaderValue::from_static("GET, POST, DELETE, OPTIONS");

@@ -142,7 +142,7 @@ impl Endpoint {
     pub(super) fn end_session(&self, caller: &Caller, parts: &Parts) -> Result<Response, Fault> {
         let session = self.required_session(caller, parts)?;
         self.sessions.lock().close(session.id);
-        Ok(StatusCode::NO_CONTENT.into_response())
+        Ok(IntoResponse::into_response(StatusCode::NO_CONTENT))
     }
 
     /// Responds with the notifications of a subscription, until `end`, a shutdown, or the end of

@@ -67,7 +67,7 @@ pub(super) async fn take(
             {
                 session.calls.cancel(&id);
             }
-            Ok(StatusCode::ACCEPTED.into_response())
+            Ok(IntoResponse::into_response(StatusCode::ACCEPTED))
         }
     }
 }
