@@ -23,7 +23,7 @@ pub(crate) enum EntryKind {
 /// Everything that distinguishes one call from another, except the epochs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Identity {
-    /// Of tool, arguments and principal.
+    /// Of tool, arguments, `_meta` and principal.
     pub(crate) digest: u128,
     /// `None` if all principals share the result.
     pub(crate) principal: Option<u128>,
@@ -72,7 +72,10 @@ impl Keyring {
         };
         // both are secret hashes, so what is added to one makes no two calls meet
         let what = tool.wrapping_add(kind as u128);
-        let digest = self.secret.json_behind([what, whom], call.arguments())?;
+        let mut digest = self.secret.json_behind([what, whom], call.arguments())?;
+        if let Some(meta) = call.meta.as_ref().and_then(|meta| meta.compared()) {
+            digest = self.secret.json_behind([digest, 0], meta)?;
+        }
         Some(Identity { digest, principal })
     }
 

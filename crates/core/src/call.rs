@@ -11,8 +11,8 @@ use crate::idempotency::MadeKey;
 use crate::refine::Applied;
 use crate::trail::Decision;
 use crate::{
-    Attempt, Baggage, CallPlan, CallRecord, Caller, IdempotencyKey, Inbound, Owner, ProgressSink,
-    ServerId, Tool, TraceContext,
+    Attempt, Baggage, CallMeta, CallPlan, CallRecord, Caller, IdempotencyKey, Inbound, Owner,
+    ProgressSink, ServerId, Tool, TraceContext,
 };
 
 words! {
@@ -78,6 +78,8 @@ pub struct CallContext {
     pub is_left_out: bool,
     /// When the whole call must be over.
     pub deadline: Option<Instant>,
+    /// What the caller's `_meta` has for the server. Calls with another one are other calls.
+    pub meta: Option<Arc<CallMeta>>,
     /// The only server that may get the call, if there is only one.
     pub pin: Option<ServerId>,
     /// The MCP request that the call came as, if there was one.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::fmt::Display;
+use std::future::ready;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +19,8 @@ use callward_auth::{
     TrustedProxy,
 };
 use callward_mcp::server::{Anonymous, Identified, Identify, Refused};
-use futures_util::{FutureExt, TryFutureExt};
+use futures_util::TryFutureExt;
+use futures_util::future::Either;
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Meter};
 use parking_lot::Mutex;
@@ -211,8 +213,8 @@ impl Identify for Identifier {
         let (refusals, metadata) = (self.refusals.clone(), self.metadata.clone());
         let refused = move |refusal| refusals.refuse(refusal, peer, metadata.as_deref());
         match self.authenticator.authenticate(sender) {
-            Authenticated::Now(found) => Identified::Now(found.map_err(refused)),
-            Authenticated::Later(found) => Identified::Later(found.map_err(refused).boxed()),
+            Authenticated::Now(found) => Either::Left(ready(found.map_err(refused))),
+            Authenticated::Later(found) => Either::Right(Box::pin(found.map_err(refused))),
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use callward::core::readable::{self, Unreadable};
 use callward::core::{
-    BoxFuture, BoxStream, Inbound, PeerObserver, PeerOutcome, PeerRequest, PeerSide,
+    BoxFuture, BoxStream, CallMeta, Inbound, PeerObserver, PeerOutcome, PeerRequest, PeerSide,
 };
 use callward::registry::Entry;
 use callward::{
@@ -106,6 +106,8 @@ impl StackBackend {
                 "the arguments nest deeper than {levels} levels; make them flatter"
             )));
         }
+        let meta = request.meta.as_deref().map(CallMeta::parse).transpose();
+        let meta = meta.map_err(|error| refused(error.to_string()))?.flatten();
         let mut call = self
             .runtime
             .stack
@@ -114,6 +116,7 @@ impl StackBackend {
         let baggage = request.baggage.as_deref();
         let baggage = baggage.and_then(|baggage| self.runtime.baggage.pass(baggage));
         let context = call.context_mut();
+        context.meta = meta.map(Arc::new);
         context.trace = request.trace;
         context.inbound = request.inbound;
         context.baggage = baggage;

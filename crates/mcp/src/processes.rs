@@ -32,8 +32,8 @@ mod linux {
                     continue;
                 };
                 // one that cannot be read has just ended
-                let stat = std::fs::read(process.path().join("stat")).unwrap_or_default();
-                if let Some(parent) = parent(&stat) {
+                let parent = status(id, "PPid:").and_then(|parent| parent.parse().ok());
+                if let Some(parent) = parent {
                     children.entry(parent).or_default().push(id);
                 }
             }
@@ -63,21 +63,18 @@ mod linux {
         }
     }
 
-    /// Reads the parent from `/proc/PID/stat`: `PID (NAME) STATE PARENT ...`, where the name may
-    /// hold anything.
-    fn parent(stat: &[u8]) -> Option<i32> {
-        let end = stat.iter().rposition(|byte| *byte == b')')?;
-        let rest = std::str::from_utf8(stat.get(end + 1..)?).ok()?;
-        rest.split_ascii_whitespace().nth(1)?.parse().ok()
+    /// Reads a line of `/proc/PID/status`.
+    fn status(process: i32, name: &str) -> Option<String> {
+        // a program chooses its name, which may have any bytes but no line break
+        let status = std::fs::read(format!("/proc/{process}/status")).ok()?;
+        let status = String::from_utf8_lossy(&status);
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        Some(line.trim().to_owned())
     }
 
     fn resident(process: Pid) -> Option<u64> {
-        let process = process.as_raw_nonzero();
-        let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-        let line = status
-            .lines()
-            .find_map(|line| line.strip_prefix("VmRSS:"))?;
-        let kilobytes: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+        let kilobytes = status(process.as_raw_nonzero().get(), "VmRSS:")?;
+        let kilobytes: u64 = kilobytes.strip_suffix(" kB")?.parse().ok()?;
         kilobytes.checked_mul(1024)
     }
 
@@ -87,16 +84,17 @@ mod linux {
 
         #[test]
         fn a_parent_is_read_whatever_the_process_is_called() {
-            for (stat, expected) in [
-                (&b"12 (sh) S 7 12 12 0 -1"[..], Some(7)),
-                (b"12 (a) b) R 3) (x) S 8 1", Some(8)),
-                (b"12 (\xff \n) S 9 1", Some(9)),
-                (b"12 (sh)", None),
-                (b"12 (sh) S x", None),
-                (b"", None),
-            ] {
-                assert_eq!(parent(stat), expected, "{stat:?}");
-            }
+            let name = c"(a) b\nPPid: 1";
+            std::thread::spawn(move || {
+                rustix::thread::set_name(name).unwrap();
+                let own = rustix::thread::gettid().as_raw_nonzero().get();
+                let parent = rustix::process::getppid().unwrap();
+                let read = status(own, "PPid:").unwrap();
+                assert_eq!(read, parent.as_raw_nonzero().to_string());
+                assert_eq!(status(own, "None:"), None);
+            })
+            .join()
+            .unwrap();
         }
 
         #[test]

@@ -56,6 +56,11 @@ impl Lines {
         }
     }
 
+    /// Returns the values that are long enough to be found inside words.
+    pub fn into_known(self) -> Known {
+        self.known
+    }
+
     /// Rewrites one line.
     pub fn redact(&self, line: &str) -> String {
         self.named(self.known.hide(line))

@@ -48,6 +48,31 @@ async fn what_the_cache_counts_is_measured() {
 
 const KEY: &str = "io.callward/cache";
 
+#[tokio::test]
+async fn calls_whose_metadata_differs_for_the_server_are_other_calls() {
+    let server = Script {
+        call: r#"x=${line#*'"com.example/x":"'}; says "run $runs ${x%%\"*}""#,
+        ..Script::of_one("read")
+    };
+    let gateway = Gateway::fixed(&server.server("desk")).await;
+    let x = |x: &str| json!({ "com.example/x": x });
+    let mut named = x("a");
+    named["claudecode/toolUseId"] = 1.into();
+    named[KEY] = true.into();
+    for (meta, expected) in [(x("a"), "run 1 a"), (x("b"), "run 2 b"), (named, "run 1 a")] {
+        let answer = gateway.mcp_with("desk__read", &json!({}), &meta).await;
+        assert_eq!(said(&answer), expected, "{meta}");
+    }
+    let long = x(&"y".repeat(17_000));
+    let refused = gateway.mcp_with("desk__read", &json!({}), &long).await;
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    let client = gateway.connect(ClientLifecycleMode::Initialize).await;
+    let params = json!({"name": "desk__read", "_meta": x("c")});
+    let params = serde_json::from_value(params).unwrap();
+    let answer = within("a call", client.call_tool(params)).await.unwrap();
+    assert_eq!(said(&json!({ "result": answer })), "run 1 c");
+}
+
 /// The n-th call is answered with `run n`, which is good for a millisecond unless its arguments say
 /// that it moves, or with `always` if they say so.
 const ANSWERS: &str = r#"

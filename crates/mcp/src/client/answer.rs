@@ -4,11 +4,14 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use bytes::Bytes;
+use callward_core::redact::{self, Known};
 use callward_core::{
-    Delivery, ErrorKind, FailedAttempt, OutcomeUnknown, PeerOutcome, ToolError, readable, redact,
+    Delivery, ErrorDetails, ErrorKind, FailedAttempt, OutcomeUnknown, PeerOutcome, ToolError,
+    readable,
 };
 use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use url::Url;
 
 use crate::wire::{InvalidMessage, RpcError, code};
@@ -71,12 +74,6 @@ impl RequestError {
         ToolError::new(ErrorKind::Protocol, Delivery::Unknown, text).into()
     }
 
-    /// No connection is free, and the server has as many as it may.
-    pub(super) fn no_connection_free(limit: usize) -> Self {
-        let text = format!("all {limit} connections to the server are in use; try again later");
-        ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, text).into()
-    }
-
     /// The server has answered, and the answer is longer than the limit: it was not kept.
     pub(super) fn too_large(limit: usize) -> Self {
         let text = format!(
@@ -91,6 +88,22 @@ impl RequestError {
     pub(super) fn no_answer_within(limit: usize) -> Self {
         let text = format!("the server's stream has more than {limit} bytes and no answer in them");
         ToolError::new(ErrorKind::TooLarge, Delivery::Unknown, text).into()
+    }
+
+    /// Leaves secrets out of what the server says: it may repeat them.
+    pub(super) fn without(self, secrets: &Known) -> Self {
+        match self {
+            Self::Refused(mut error) => {
+                hide(&mut error.message, &mut error.data, secrets);
+                Self::Refused(error)
+            }
+            Self::Failed(mut error) => {
+                let ErrorDetails { message, data, .. } = &mut *error;
+                hide(message, data, secrets);
+                Self::Failed(error)
+            }
+            Self::SessionGone => self,
+        }
     }
 
     /// Returns `true` if the server refused the request for its headers, with the status the
@@ -139,6 +152,21 @@ impl RequestError {
     }
 }
 
+fn hide(message: &mut Cow<'static, str>, data: &mut Option<Bytes>, secrets: &Known) {
+    if let Cow::Owned(shown) = secrets.hide(message) {
+        *message = shown.into();
+    }
+    if let Some(data) = data
+        && let Cow::Owned(shown) = secrets.hide(&String::from_utf8_lossy(data))
+    {
+        // a number may be a secret, a secret may have quotation marks, and a long text is cut
+        *data = match serde_json::from_str::<IgnoredAny>(&shown) {
+            Ok(_) => shown.into(),
+            Err(_) => Bytes::from_static(b"\"[redacted]\""),
+        };
+    }
+}
+
 /// Reads a JSON-RPC error as the failure of a call. Code, message and data are kept.
 fn refused(error: RpcError) -> ToolError {
     let kind = match error.code {
@@ -182,25 +210,24 @@ fn refused(error: RpcError) -> ToolError {
 fn failure_at_peer(data: &[u8]) -> Option<(ErrorKind, Option<Duration>)> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Refusal<'a> {
-        #[serde(borrow)]
-        kind: Cow<'a, str>,
+    struct Refusal {
+        kind: ErrorKind,
         retry_after_ms: Option<u64>,
     }
-    let refusal: Refusal<'_> = serde_json::from_slice(data).ok()?;
-    let kind = [
-        ErrorKind::BreakerOpen,
-        ErrorKind::DeadlineExceeded,
-        ErrorKind::InvalidCall,
-        ErrorKind::Overloaded,
-        ErrorKind::RateLimited,
-        ErrorKind::TooLarge,
-        ErrorKind::Unauthorized,
-    ]
-    .into_iter()
-    .find(|kind| kind.as_str() == refusal.kind)?;
-    let wait = refusal.retry_after_ms.map(Duration::from_millis);
-    Some((kind, wait.map(|wait| wait.min(MAX_WAIT))))
+    let refusal: Refusal = serde_json::from_slice(data).ok()?;
+    match refusal.kind {
+        kind @ (ErrorKind::BreakerOpen
+        | ErrorKind::DeadlineExceeded
+        | ErrorKind::InvalidCall
+        | ErrorKind::Overloaded
+        | ErrorKind::RateLimited
+        | ErrorKind::TooLarge
+        | ErrorKind::Unauthorized) => {
+            let wait = refusal.retry_after_ms.map(Duration::from_millis);
+            Some((kind, wait.map(|wait| wait.min(MAX_WAIT))))
+        }
+        _ => None,
+    }
 }
 
 /// Returns the data of an error as every client can read it; nothing if none can be.

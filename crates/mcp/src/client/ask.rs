@@ -91,11 +91,10 @@ impl<'a> Ask<'a> {
         write::member(&mut params, "arguments", arguments);
         params.push(b'}');
         Ok(Self {
-            method: "tools/call",
-            params,
             name: Some(name),
             call: Some(call),
             watch: call.attempt().watch.clone(),
+            ..Self::new("tools/call", params)
         })
     }
 
@@ -152,6 +151,9 @@ impl<'a> Ask<'a> {
         carried.write(&mut out);
         if let Some(key) = self.key(style) {
             text_member(&mut out, meta::IDEMPOTENCY_KEY, &key);
+        }
+        if let Some(theirs) = self.call.and_then(|call| call.meta.as_ref()) {
+            write::members(&mut out, theirs.members());
         }
         out.push(b'}');
         out

@@ -276,6 +276,16 @@ fn read_output(body: Bytes) -> Result<ToolOutput, ToolError> {
         let text = "the server's answer is not a tool result: it has no `content`";
         return Err(RequestError::protocol(text).into_tool_error());
     }
+    let status = output.as_ref().map(ToolOutput::status);
+    if status.is_ok_and(|status| status == OutputStatus::InputRequired) {
+        let text = "the tool asks for input before it goes on, which is not relayed: call it with \
+                    all the arguments that it may need";
+        return Err(ToolError::new(
+            ErrorKind::InvalidCall,
+            Delivery::Answered,
+            text,
+        ));
+    }
     output.map_err(|error| {
         let message = match &error {
             InvalidOutput::Unreadable(why) => {

@@ -54,12 +54,9 @@ impl Pages {
             .map_err(|error| format!("its list of tools cannot be read: {error}"))?;
         self.pages += 1;
         // copied one by one, so that a kept definition does not keep the whole page
-        self.elements.extend(
-            page.tools
-                .iter()
-                .take(MAX_TOOLS - self.elements.len())
-                .map(|tool| Bytes::copy_from_slice(tool.get().as_bytes())),
-        );
+        let tools = page.tools.iter().take(MAX_TOOLS - self.elements.len());
+        let copies = tools.map(|tool| Bytes::copy_from_slice(tool.get().as_bytes()));
+        self.elements.extend(copies);
         let Some(cursor) = page.next_cursor.filter(|_| self.elements.len() < MAX_TOOLS) else {
             return Ok(None);
         };

@@ -190,10 +190,6 @@ impl Shared {
         while act() && state.changed().await.is_ok() {}
     }
 
-    pub(super) fn is_down(&self) -> bool {
-        self.state.borrow().status.is_down()
-    }
-
     /// Returns `true` if the connection was closed by [`idle`](Self::idle) and is not open again
     /// yet.
     pub(super) fn is_reopening(&self) -> bool {
@@ -277,12 +273,8 @@ impl Shared {
         }
     }
 
-    /// Notes the end. Streams of events end with it.
-    pub(super) fn closed(&self) {
-        self.set(UpstreamStatus::Closed);
-    }
-
-    fn set(&self, to: UpstreamStatus) -> bool {
+    /// Notes a state. Streams of events end with [`UpstreamStatus::Closed`].
+    pub(super) fn set(&self, to: UpstreamStatus) -> bool {
         self.state.send_if_modified(|state| state.enter(to))
     }
 
@@ -362,11 +354,7 @@ impl Events {
 
     fn unread(&mut self) -> Option<ServerEvent> {
         let state = self.state.borrow_and_update();
-        let News {
-            losses,
-            tools_changed,
-            stale,
-        } = state.news;
+        let News { losses, stale, .. } = state.news;
         let is_lost = std::mem::replace(&mut self.read.losses, losses) != losses;
         if is_lost && (self.is_up || state.status.is_down()) {
             self.is_up = false;
@@ -377,6 +365,7 @@ impl Events {
             return Some(ServerEvent::Up);
         }
         let now = Instant::now();
+        let tools_changed = state.news.tools_changed;
         if self.read.tools_changed != tools_changed && now >= self.quiet_until {
             self.read.tools_changed = tools_changed;
             self.quiet_until = now + CHANGES_PAUSE;

@@ -8,45 +8,43 @@ use http::StatusCode;
 use memchr::memmem;
 
 use super::error::{self, Fault};
-use crate::wire::{Era, RequestId, RpcError, code, flatten, write};
+use crate::wire::{Era, RequestId, RpcError, code, flatten, object, write};
 
 /// Results up to this size are copied into one buffer; larger ones are passed on by pointer.
 const COPY_LIMIT: usize = 16 * 1024;
 
 /// One outgoing message.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Answer {
     head: Bytes,
     body: Bytes,
     tail: &'static [u8],
-    status: StatusCode,
-    scopes: Vec<&'static str>,
+    /// The status HTTP gives the message.
+    pub(super) status: StatusCode,
+    /// The scopes to ask for, of a call that was refused for lack of one.
+    pub(super) scopes: Vec<&'static str>,
     /// When the client may try again, of one that was refused by a limit of ours.
     pub(super) retry_after: Option<Duration>,
 }
 
 impl Answer {
-    /// Returns the status HTTP gives the message.
-    pub(super) fn status(&self) -> StatusCode {
-        self.status
-    }
-
-    /// Returns the scopes to ask for, of a call that was refused for lack of one.
-    pub(super) fn needed_scopes(&self) -> &[&'static str] {
-        &self.scopes
-    }
-
     /// Answers a request with a raw result.
     pub(super) fn result(id: &RequestId, result: &Bytes) -> Self {
         Self::wrap(id, b"", result)
     }
 
-    /// Answers a call with the tool's output. A modern result gets the `resultType` it lacks.
+    /// Answers a call with the tool's output. A modern result gets the `resultType` it lacks; a
+    /// legacy client, whose revision has no such member, gets none.
     pub(super) fn output(id: &RequestId, era: Era, output: &ToolOutput) -> Self {
         let body = output.body();
+        if era == Era::Legacy {
+            let without = memmem::find(body, b"resultType\"")
+                .and_then(|_| object::remove_member(body, "resultType").ok());
+            return Self::result(id, without.as_ref().unwrap_or(body));
+        }
         let open = body.iter().position(|byte| *byte == b'{');
         match open {
-            Some(open) if era == Era::Modern && lacks_result_type(output) => {
+            Some(open) if lacks_result_type(output) => {
                 let rest = body.slice(open + 1..);
                 let is_empty = rest.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'}');
                 let member: &[u8] = match is_empty {
@@ -103,9 +101,7 @@ impl Answer {
             head: head.into(),
             body: body.clone(),
             tail: b"}",
-            status: StatusCode::OK,
-            scopes: Vec::new(),
-            retry_after: None,
+            ..Self::default()
         }
     }
 }
@@ -114,11 +110,7 @@ impl From<Vec<u8>> for Answer {
     fn from(message: Vec<u8>) -> Self {
         Self {
             head: message.into(),
-            body: Bytes::new(),
-            tail: b"",
-            status: StatusCode::OK,
-            scopes: Vec::new(),
-            retry_after: None,
+            ..Self::default()
         }
     }
 }
@@ -130,37 +122,33 @@ pub(super) fn of_call(
     tool: &str,
     outcome: Result<ToolOutput, ToolError>,
 ) -> Answer {
-    match outcome {
+    let error = match outcome {
         Ok(output) if era == Era::Modern || output.status() == OutputStatus::Complete => {
-            Answer::output(id, era, &output)
+            return Answer::output(id, era, &output);
         }
         Ok(_) => {
             let text = format!(
                 "{tool} wants input before it goes on, which needs a client of protocol revision \
                  2026-07-28 or later"
             );
-            let error = ToolError::new(ErrorKind::Protocol, Delivery::Answered, text);
-            Answer::error(Some(id), &error::of_call(&error, era))
+            ToolError::new(ErrorKind::Protocol, Delivery::Answered, text)
         }
-        Err(error) => {
-            let scopes = error.scopes.clone();
-            let limited = error.limit.as_ref().and(error.retry_after);
-            let error = error::of_call(&error, era);
-            let mut answer = Answer::error(Some(id), &error);
-            if !scopes.is_empty() {
-                answer.status = StatusCode::FORBIDDEN;
-                answer.scopes = scopes;
-            }
-            if limited.is_some() {
-                answer.status = StatusCode::TOO_MANY_REQUESTS;
-                answer.retry_after = limited;
-            }
-            if era == Era::Modern && error.code == code::MISSING_CLIENT_CAPABILITY {
-                answer.status = StatusCode::BAD_REQUEST;
-            }
-            answer
-        }
+        Err(error) => error,
+    };
+    let seen = error::of_call(&error, era);
+    let mut answer = Answer::error(Some(id), &seen);
+    if !error.scopes.is_empty() {
+        answer.status = StatusCode::FORBIDDEN;
+        answer.scopes.clone_from(&error.scopes);
     }
+    answer.retry_after = error.limit.as_ref().and(error.retry_after);
+    if answer.retry_after.is_some() {
+        answer.status = StatusCode::TOO_MANY_REQUESTS;
+    }
+    if era == Era::Modern && seen.code == code::MISSING_CLIENT_CAPABILITY {
+        answer.status = StatusCode::BAD_REQUEST;
+    }
+    answer
 }
 
 /// Returns `true` if a result has no `resultType` of its own.
@@ -173,8 +161,7 @@ fn lacks_result_type(output: &ToolOutput) -> bool {
     // word somewhere, or might spell it with escapes, is read.
     let may_have =
         memmem::find(body, b"resultType\"").is_some() || memmem::find(body, b"\\u00").is_some();
-    !may_have
-        || crate::wire::object::get_member(body, "resultType").is_ok_and(|member| member.is_none())
+    !may_have || object::get_member(body, "resultType").is_ok_and(|member| member.is_none())
 }
 
 fn one_line(piece: Bytes) -> Bytes {
@@ -195,10 +182,10 @@ mod tests {
         String::from_utf8(pieces.concat()).unwrap()
     }
 
-    fn modern(raw: &str) -> String {
+    fn answered(era: Era, raw: &str) -> String {
         let output = ToolOutput::from_json(raw.to_owned()).unwrap();
         let id = RequestId::from_raw(r#""a""#).unwrap();
-        text(Answer::output(&id, Era::Modern, &output))
+        text(Answer::output(&id, era, &output))
     }
 
     #[test]
@@ -215,7 +202,20 @@ mod tests {
         ] {
             let result = if result.is_empty() { raw } else { result };
             let expected = format!(r#"{{"jsonrpc":"2.0","id":"a","result":{result}}}"#);
-            assert_eq!(modern(raw), expected, "{raw}");
+            assert_eq!(answered(Era::Modern, raw), expected, "{raw}");
+        }
+    }
+
+    #[test]
+    fn a_legacy_client_sees_no_result_type() {
+        for (raw, result) in [
+            (r#"{"resultType":"complete","n" : 1e2}"#, r#"{"n":1e2}"#),
+            (r#"{"n" : 1e2, "x":["resultType"]}"#, ""),
+            ("{}", ""),
+        ] {
+            let result = if result.is_empty() { raw } else { result };
+            let expected = format!(r#"{{"jsonrpc":"2.0","id":"a","result":{result}}}"#);
+            assert_eq!(answered(Era::Legacy, raw), expected, "{raw}");
         }
     }
 

@@ -170,7 +170,8 @@ pub struct CallRequest {
     /// The state a multi-round exchange continues from: the raw `requestState` string, quotes
     /// included. It comes from the client: check it before believing it.
     pub request_state: Option<Bytes>,
-    /// The raw `_meta` object of the request, for keys of one's own.
+    /// The raw `_meta` object of the request, if it has keys beside those that are read into the
+    /// other fields.
     pub meta: Option<Bytes>,
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use callward_core::{BoxFuture, BoxStream, Caller, ClientInfo, SessionId, Transport};
 use futures_util::StreamExt;
+use futures_util::future::Either;
 use futures_util::stream::SelectAll;
 use tokio::io::AsyncRead;
 use tokio::sync::mpsc;
@@ -16,11 +17,11 @@ use super::answer::Answer;
 use super::arrival::Arrival;
 use super::error::Fault;
 use super::inflight::InFlight;
-use super::request::{Received, Request, cancelled_id, method};
+use super::request::{Request, cancelled_id, method, receive};
 use super::service::{Dispatcher, Step};
 use super::subscription::Subscription;
 use crate::observed::SessionTimer;
-use crate::wire::{Era, LineError, LineReader, RpcError, code};
+use crate::wire::{Era, LineError, LineReader, Message, RpcError, code};
 
 /// How many calls one client may have running, as a bound on memory.
 const MAX_CALLS: usize = 1_024;
@@ -32,8 +33,8 @@ const MAX_SUBSCRIPTIONS: usize = 64;
 pub(super) struct Conversation {
     dispatcher: Arc<Dispatcher>,
     caller: Arc<Caller>,
-    /// Gone once nothing more may be said; the writer then ends.
-    out: Option<mpsc::Sender<Answer>>,
+    /// The writer ends once this, and the clones in tasks, are dropped.
+    out: mpsc::Sender<Answer>,
     calls: Arc<InFlight>,
     tasks: JoinSet<()>,
     /// Has the stream of changes while there are subscriptions.
@@ -55,7 +56,7 @@ impl Conversation {
         Self {
             dispatcher: Arc::new(dispatcher),
             caller: Arc::new(caller),
-            out: Some(out),
+            out,
             calls: Arc::default(),
             tasks: JoinSet::new(),
             changes: SelectAll::new(),
@@ -71,21 +72,18 @@ impl Conversation {
     where
         R: AsyncRead + Unpin,
     {
-        let Some(out) = self.out.clone() else {
-            return Ok(());
-        };
         loop {
             tokio::select! {
-                () = out.closed() => return Ok(()),
+                () = self.out.closed() => return Ok(()),
                 Some(_) = self.tasks.join_next() => {}
                 changed = self.changes.next(), if !self.changes.is_empty() => {
-                    self.notify(changed, &out).await;
+                    self.notify(changed).await;
                 }
                 line = lines.next() => match line {
                     Ok(Some(line)) => {
                         let refused = |fault: Fault| Some(Answer::refusal(&fault));
-                        let answer = self.take(&line, &out).unwrap_or_else(refused);
-                        say(&out, answer).await;
+                        let answer = self.take(&line).unwrap_or_else(refused);
+                        say(&self.out, answer).await;
                     }
                     Ok(None) => break,
                     Err(LineError::Io(error)) => return Err(error),
@@ -96,13 +94,13 @@ impl Conversation {
                         let code = answered.unwrap_or(code::PARSE_ERROR);
                         let text = format!("a message is longer than {limit} bytes");
                         let error = RpcError::new(code, text);
-                        say(&out, Some(Answer::error(id.as_ref(), &error))).await;
+                        say(&self.out, Some(Answer::error(id.as_ref(), &error))).await;
                     }
                 }
             }
         }
         tokio::select! {
-            () = out.closed() => {}
+            () = self.out.closed() => {}
             () = async { while self.tasks.join_next().await.is_some() {} } => {}
         }
         Ok(())
@@ -110,37 +108,32 @@ impl Conversation {
 
     /// Ends the conversation: calls are dropped, and subscriptions are notified if the queue has
     /// space.
-    pub(super) async fn end(&mut self) {
+    pub(super) async fn end(mut self) {
         self.tasks.shutdown().await;
         self.dispatcher.backend.session_ended(&self.caller);
-        if let Some(out) = self.out.take() {
-            for ended in self.subscriptions.drain(..).filter_map(|one| one.ended()) {
-                let _ = out.try_send(ended);
-            }
+        for ended in self.subscriptions.iter().filter_map(Subscription::ended) {
+            let _ = self.out.try_send(ended);
         }
     }
 
     /// Takes a message; returns what there is to say at once.
-    fn take(&mut self, line: &Bytes, out: &mpsc::Sender<Answer>) -> Result<Option<Answer>, Fault> {
-        match Received::parse(line)? {
-            Received::Request(request) => {
+    fn take(&mut self, line: &Bytes) -> Result<Option<Answer>, Fault> {
+        match receive(line)? {
+            Either::Left(request) => {
                 let id = request.id.clone();
-                let begun = self.begin(request, out);
+                let begun = self.begin(request);
                 begun.map_err(|fault| fault.under(Some(&id)))
             }
-            Received::Notification { method, params } => {
-                self.note(&method, params.as_ref());
+            Either::Right(other) => {
+                if let Message::Notification { method, params } = other {
+                    self.note(&method, params.as_ref());
+                }
                 Ok(None)
             }
-            Received::Response => Ok(None),
         }
     }
 
-    fn begin(
-        &mut self,
-        request: Request,
-        out: &mpsc::Sender<Answer>,
-    ) -> Result<Option<Answer>, Fault> {
+    fn begin(&mut self, request: Request) -> Result<Option<Answer>, Fault> {
         let era = request.era();
         if era == Era::Modern {
             request.check_modern()?;
@@ -159,8 +152,8 @@ impl Conversation {
             if self.tasks.len() >= MAX_CALLS {
                 return Err(too_many("calls are running", MAX_CALLS));
             }
-            arrival.reports = Some(out.clone());
-            self.spawn(request, arrival, starting, out.clone());
+            arrival.reports = Some(self.out.clone());
+            self.spawn(request, arrival, starting);
             return Ok(None);
         }
         match self.dispatcher.serve(&request, arrival)? {
@@ -177,9 +170,8 @@ impl Conversation {
         request: Request,
         arrival: Arrival,
         starting: Option<BoxFuture<'static, ()>>,
-        out: mpsc::Sender<Answer>,
     ) {
-        let dispatcher = Arc::clone(&self.dispatcher);
+        let (dispatcher, out) = (Arc::clone(&self.dispatcher), self.out.clone());
         let entered = self.calls.enter(&request.id);
         self.tasks.spawn(async move {
             if let Some(starting) = starting {
@@ -239,13 +231,13 @@ impl Conversation {
     }
 
     /// Notifies every listener of a change, or of the end of the stream.
-    async fn notify(&mut self, changed: Option<()>, out: &mpsc::Sender<Answer>) {
+    async fn notify(&mut self, changed: Option<()>) {
         for subscription in &self.subscriptions {
             let message = match changed {
                 Some(()) => subscription.list_changed(),
                 None => subscription.ended(),
             };
-            say(out, message).await;
+            say(&self.out, message).await;
         }
         if changed.is_none() {
             self.subscriptions.clear();

@@ -47,18 +47,8 @@ pub const RUNTIME_ERROR: i64 = ToolError::RUNTIME_CODE;
 const OUTCOME: &str = "outcome";
 
 /// The names of the members of our `data`, and the one in `outcome` that names a tool.
-const OURS: [&str; 10] = [
-    "kind",
-    "delivery",
-    "server",
-    "retryAfterMs",
-    "attempts",
-    "history",
-    "scopes",
-    "principalLimit",
-    OUTCOME,
-    "verifyWith",
-];
+const OURS: &str = "kind delivery server retryAfterMs attempts history scopes principalLimit \
+                    outcome verifyWith";
 
 /// A refusal: a JSON-RPC error, and the status HTTP gives it.
 #[derive(Debug)]
@@ -125,23 +115,15 @@ impl Fault {
         Self::new(StatusCode::BAD_REQUEST, error.with_data(data.to_string()))
     }
 
-    /// A limit of the principal is reached.
-    pub(super) fn limited(error: &ToolError) -> Self {
-        Self::later(StatusCode::TOO_MANY_REQUESTS, error)
-    }
-
     /// Too much is open or in work; the client may try again after this time, if it is known.
     pub(super) fn overloaded(text: impl Into<String>, retry_after: Option<Duration>) -> Self {
         let mut error = ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, text.into());
         error.retry_after = retry_after;
-        Self::unavailable(&error)
+        Self::later(StatusCode::SERVICE_UNAVAILABLE, &error)
     }
 
-    pub(super) fn unavailable(error: &ToolError) -> Self {
-        Self::later(StatusCode::SERVICE_UNAVAILABLE, error)
-    }
-
-    fn later(status: StatusCode, error: &ToolError) -> Self {
+    /// Puts a request off, until the time that the error states.
+    pub(super) fn later(status: StatusCode, error: &ToolError) -> Self {
         Self {
             retry_after: error.retry_after,
             ..Self::new(status, runtime(error, RUNTIME_ERROR))
@@ -191,7 +173,8 @@ fn reads_as_ours(data: &[u8]) -> bool {
     let is_object = data.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
     is_object
         && object::members(data).map_or(true, |members| {
-            let is_ours = |name: &str| OURS.contains(&name) || is_our_meta(name);
+            let is_ours =
+                |name: &str| OURS.split(' ').any(|ours| ours == name) || is_our_meta(name);
             members.iter().any(|(name, _)| is_ours(name))
         })
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use callward_core::{ClientInfo, IdempotencyKey};
+use futures_util::future::Either;
 use http::StatusCode;
 
 use super::error::Fault;
@@ -55,40 +56,22 @@ pub(super) mod method {
     }
 }
 
-/// One message of a client.
-#[derive(Debug)]
-pub(super) enum Received {
-    Request(Request),
-    Notification {
-        method: String,
-        params: Option<Bytes>,
-    },
-    /// The server sends no requests, so this answers none.
-    Response,
-}
-
-impl Received {
-    /// Reads a message.
-    ///
-    /// # Errors
-    ///
-    /// A fault to answer it with, under its id if that can be read.
-    pub(super) fn parse(raw: &Bytes) -> Result<Self, Fault> {
-        match Message::parse(raw) {
-            Ok(Message::Request { id, method, params }) => {
-                let request = Request::new(id.clone(), method, params.as_ref());
-                request
-                    .map(Self::Request)
-                    .map_err(|fault| fault.under(Some(&id)))
-            }
-            Ok(Message::Notification { method, params }) => {
-                Ok(Self::Notification { method, params })
-            }
-            Ok(Message::Response { .. }) => Ok(Self::Response),
-            Err(invalid) => {
-                let fault = Fault::new(StatusCode::BAD_REQUEST, invalid.to_rpc_error());
-                Err(fault.under(invalid.id()))
-            }
+/// Reads a message of a client: a request, on the left, or any other.
+///
+/// # Errors
+///
+/// A fault to answer it with, under its id if that can be read.
+pub(super) fn receive(raw: &Bytes) -> Result<Either<Request, Message>, Fault> {
+    match Message::parse(raw) {
+        Ok(Message::Request { id, method, params }) => {
+            let request = Request::new(id.clone(), method, params.as_ref());
+            let request = request.map_err(|fault| fault.under(Some(&id)))?;
+            Ok(Either::Left(request))
+        }
+        Ok(other) => Ok(Either::Right(other)),
+        Err(invalid) => {
+            let fault = Fault::new(StatusCode::BAD_REQUEST, invalid.to_rpc_error());
+            Err(fault.under(invalid.id()))
         }
     }
 }

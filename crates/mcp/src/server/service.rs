@@ -8,6 +8,7 @@ use callward_core::{
     BoxFuture, Delivery, ErrorKind, PeerObserver, PeerOutcome, PeerRequest, PeerSide, ProgressSink,
     ToolError,
 };
+use http::StatusCode;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -110,7 +111,7 @@ impl Dispatcher {
         }
         if method::is_list(&request.method) {
             let admitted = self.backend.admit_list(&arrival.caller);
-            admitted.map_err(|error| Fault::limited(&error))?;
+            admitted.map_err(|error| Fault::later(StatusCode::TOO_MANY_REQUESTS, &error))?;
         }
         let result = match (arrival.era, request.method.as_str()) {
             (Era::Legacy, method::INITIALIZE) => match request.agreed_version() {
@@ -120,7 +121,7 @@ impl Dispatcher {
             (Era::Legacy, method::PING) => Bytes::from_static(b"{}"),
             (Era::Modern, method::DISCOVER) => intro::discover(&self.backend.info(&arrival.caller)),
             (Era::Modern, method::LISTEN) => return Subscription::of(request).map(Step::Listen),
-            (_, method::LIST_TOOLS) if request.params.get("cursor").is_some() => {
+            (_, list) if method::is_list(list) && request.params.get("cursor").is_some() => {
                 let reason = "unknown cursor: the whole list is one page";
                 return Err(Fault::invalid_params(reason));
             }
@@ -151,7 +152,7 @@ impl Dispatcher {
             let inbound = Arc::new(arrival.inbound);
             self.backend.refused(name, &arrival.caller, &inbound, &why);
         }
-        Fault::unavailable(&why)
+        Fault::later(StatusCode::SERVICE_UNAVAILABLE, &why)
     }
 
     fn call(&self, request: &Request, arrival: Arrival) -> Result<RunningCall, Fault> {
@@ -190,7 +191,10 @@ impl Dispatcher {
             },
             input_responses: params.get("inputResponses").cloned(),
             request_state: params.get("requestState").cloned(),
-            meta: params.get("_meta").cloned(),
+            meta: params
+                .get("_meta")
+                .filter(|_| request.meta.has_others)
+                .cloned(),
         };
         let future = match self.starting(request) {
             None => self.backend.call(call),

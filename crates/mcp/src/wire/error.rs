@@ -76,10 +76,8 @@ impl RpcError {
         let wire: Wire<'_> = serde_json::from_slice(raw)?;
         Ok(Self {
             code: wire.code,
-            message: wire.message.map_or(Cow::Borrowed(""), |message| {
-                Cow::Owned(message.into_owned())
-            }),
-            data: wire.data.map(|data| slice_of(raw, data.get().as_bytes())),
+            message: wire.message.unwrap_or_default().into_owned().into(),
+            data: wire.data.map(|data| slice_of(raw, data)),
             status: None,
         })
     }

@@ -171,7 +171,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     fn too_long(&self, skim: Skim) -> LineError {
         LineError::TooLong {
             limit: self.max_line,
-            skipped: skim.finish(),
+            skipped: skim.found,
         }
     }
 }

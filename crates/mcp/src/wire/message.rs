@@ -6,6 +6,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use super::object::slice_of;
 use super::{RequestId, RpcError, code, from_json};
 
 /// One message. `params` and `result` are the raw bytes, slices of the buffer they came in.
@@ -150,22 +151,21 @@ impl Message {
                 )),
             };
         }
-        match (envelope.result, envelope.error) {
-            (Some(_), Some(_)) => Err(fail("it has both `result` and `error`")),
-            (None, None) => Err(fail("it has neither `method` nor `result` nor `error`")),
-            (Some(_), None) if id.is_none() => Err(fail("a result needs the id of its request")),
-            (Some(result), None) => Ok(Self::Response {
-                id,
-                outcome: Ok(slice_of(buffer, result)),
-            }),
+        let outcome = match (envelope.result, envelope.error) {
+            (Some(_), Some(_)) => return Err(fail("it has both `result` and `error`")),
+            (None, None) => {
+                return Err(fail("it has neither `method` nor `result` nor `error`"));
+            }
+            (Some(_), None) if id.is_none() => {
+                return Err(fail("a result needs the id of its request"));
+            }
+            (Some(result), None) => Ok(slice_of(buffer, result)),
             (None, Some(error)) => match RpcError::from_json(&slice_of(buffer, error)) {
-                Ok(error) => Ok(Self::Response {
-                    id,
-                    outcome: Err(error),
-                }),
-                Err(error) => Err(invalid(id, Reason::Syntax(error))),
+                Ok(error) => Err(error),
+                Err(error) => return Err(invalid(id, Reason::Syntax(error))),
             },
-        }
+        };
+        Ok(Self::Response { id, outcome })
     }
 }
 
@@ -196,10 +196,6 @@ fn invalid(id: Option<RequestId>, reason: Reason) -> InvalidMessage {
 fn id_of(buffer: &[u8]) -> Option<RequestId> {
     let raw = super::object::get_member(buffer, "id").ok()??;
     RequestId::from_raw(std::str::from_utf8(raw).ok()?)
-}
-
-fn slice_of(buffer: &Bytes, part: &RawValue) -> Bytes {
-    super::object::slice_of(buffer, part.get().as_bytes())
 }
 
 #[cfg(test)]

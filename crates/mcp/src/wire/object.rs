@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use callward_core::Members;
+use serde_json::value::RawValue;
 
 use super::from_json;
 
@@ -67,10 +68,7 @@ pub(crate) fn set_member(raw: &[u8], name: &str, value: &[u8]) -> Result<Bytes, 
         out.extend_from_slice(&raw[old.end..]);
     } else {
         // the text is a valid object, so its last bracket closes it
-        let end = raw
-            .iter()
-            .rposition(|byte| *byte == b'}')
-            .ok_or_else(outside)?;
+        let end = memchr::memrchr(b'}', raw).ok_or_else(outside)?;
         out.extend_from_slice(&raw[..end]);
         if members.iter().next().is_some() {
             out.push(b',');
@@ -118,13 +116,18 @@ fn span(raw: &[u8], part: &[u8]) -> Result<Range<usize>, InvalidObject> {
 }
 
 /// Returns a part of a buffer as a slice that keeps the buffer alive; a copy if it is elsewhere.
-pub(super) fn slice_of(buffer: &Bytes, part: &[u8]) -> Bytes {
+pub(super) fn slice_of(buffer: &Bytes, part: &RawValue) -> Bytes {
+    let part = part.get().as_bytes();
     span(buffer, part).map_or_else(|_| Bytes::copy_from_slice(part), |span| buffer.slice(span))
 }
 
 /// The members of an object that are known, as raw JSON; absent and null are the same.
 #[derive(Debug, Default)]
-pub(crate) struct Known(Vec<(&'static str, Bytes)>);
+pub(crate) struct Known {
+    members: Vec<(&'static str, Bytes)>,
+    /// Whether it has members beside those.
+    pub(crate) has_others: bool,
+}
 
 impl Known {
     /// Takes the members of these names out of a raw object.
@@ -134,23 +137,27 @@ impl Known {
     /// [`InvalidObject`] if the text is not an object or has one of them twice: a proxy that
     /// checked this message before may have read the other one.
     pub(crate) fn parse(raw: &Bytes, names: &[&'static str]) -> Result<Self, InvalidObject> {
-        let mut known = Self(Vec::with_capacity(names.len()));
+        let mut known = Self {
+            members: Vec::with_capacity(names.len()),
+            has_others: false,
+        };
         for (name, value) in members(raw)?.iter() {
             let Some(name) = names.iter().find(|known| **known == name) else {
+                known.has_others = true;
                 continue;
             };
             if known.get(name).is_some() {
                 return Err(twice(name));
             }
-            known.0.push((name, slice_of(raw, value.get().as_bytes())));
+            known.members.push((name, slice_of(raw, value)));
         }
-        known.0.retain(|(_, value)| value != "null");
+        known.members.retain(|(_, value)| value != "null");
         Ok(known)
     }
 
     /// Returns the raw value of a member.
     pub(crate) fn get(&self, name: &str) -> Option<&Bytes> {
-        let mut members = self.0.iter();
+        let mut members = self.members.iter();
         members.find_map(|(known, value)| (*known == name).then_some(value))
     }
 

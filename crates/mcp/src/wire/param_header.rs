@@ -115,17 +115,12 @@ impl ParamHeaders {
         if name.is_empty() || http::HeaderName::from_bytes(name.as_bytes()).is_err() {
             return fault("must be a header name");
         }
-        if self
-            .0
-            .iter()
-            .any(|other| other.header.eq_ignore_ascii_case(name))
-        {
+        let mut others = self.0.iter();
+        if others.any(|other| other.header.eq_ignore_ascii_case(name)) {
             return fault("uses a name that is taken");
         }
-        if !matches!(
-            schema.get("type").and_then(Value::as_str),
-            Some("string" | "integer" | "boolean")
-        ) {
+        let kind = schema.get("type").and_then(Value::as_str);
+        if !matches!(kind, Some("string" | "integer" | "boolean")) {
             return fault("must mark a string, integer or boolean");
         }
         self.0.push(ParamHeader {

@@ -30,7 +30,7 @@ pub(super) struct Skim {
     member: Option<Member>,
     /// The key or the value at depth 1, as it is written; of a nested value its first bracket.
     token: Vec<u8>,
-    found: Skipped,
+    pub(super) found: Skipped,
     has_ended: bool,
 }
 
@@ -55,11 +55,6 @@ impl Skim {
             self.step(*byte);
             piece = rest;
         }
-    }
-
-    /// Returns what was found.
-    pub(super) fn finish(self) -> Skipped {
-        self.found
     }
 
     fn step(&mut self, byte: u8) {
@@ -143,7 +138,7 @@ mod tests {
     fn skim<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Skipped {
         let mut skim = Skim::default();
         pieces.into_iter().for_each(|piece| skim.feed(piece));
-        skim.finish()
+        skim.found
     }
 
     fn id_of(text: &str) -> Option<String> {
@@ -237,6 +232,6 @@ mod tests {
         }
         assert!(skim.token.capacity() <= MAX_TOKEN * 2);
         skim.feed(br#"","id":3}"#);
-        assert_eq!(skim.finish().id, RequestId::from_raw(&json!(3).to_string()));
+        assert_eq!(skim.found.id, RequestId::from_raw(&json!(3).to_string()));
     }
 }

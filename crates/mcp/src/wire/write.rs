@@ -10,7 +10,7 @@ const HEAD: &[u8] = b"{\"jsonrpc\":\"2.0\"";
 /// Writes a request.
 pub(crate) fn request(id: &RequestId, method: &str, params: Option<&[u8]>) -> Vec<u8> {
     let mut out = head(method.len() + params.map_or(0, <[u8]>::len));
-    id_member(&mut out, id);
+    member(&mut out, "id", id.to_raw().as_bytes());
     call(&mut out, method, params);
     out
 }
@@ -25,7 +25,7 @@ pub(crate) fn notification(method: &str, params: Option<&[u8]>) -> Vec<u8> {
 /// Writes the answer to a request.
 pub(crate) fn result(id: &RequestId, result: &[u8]) -> Vec<u8> {
     let mut out = head(result.len());
-    id_member(&mut out, id);
+    member(&mut out, "id", id.to_raw().as_bytes());
     member(&mut out, "result", result);
     out.push(b'}');
     out
@@ -35,7 +35,7 @@ pub(crate) fn result(id: &RequestId, result: &[u8]) -> Vec<u8> {
 pub(crate) fn error(id: Option<&RequestId>, error: &RpcError) -> Vec<u8> {
     let mut out = head(error.message.len() + error.data.as_ref().map_or(0, bytes::Bytes::len));
     match id {
-        Some(id) => id_member(&mut out, id),
+        Some(id) => member(&mut out, "id", id.to_raw().as_bytes()),
         None => out.extend_from_slice(b",\"id\":null"),
     }
     out.extend_from_slice(b",\"error\":");
@@ -54,10 +54,16 @@ pub(crate) fn string(out: &mut Vec<u8>, text: &str) {
 ///
 /// `out` must end inside an object: after its `{` or after a member.
 pub(crate) fn member(out: &mut Vec<u8>, name: &str, value: &[u8]) {
+    members(out, b"");
+    named(out, name, value);
+}
+
+/// Appends members as they are written.
+pub(crate) fn members(out: &mut Vec<u8>, written: &[u8]) {
     if out.last() != Some(&b'{') {
         out.push(b',');
     }
-    named(out, name, value);
+    out.extend_from_slice(written);
 }
 
 pub(super) fn named(out: &mut Vec<u8>, name: &str, value: &[u8]) {
@@ -70,10 +76,6 @@ fn head(payload: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(HEAD.len() + payload + 64);
     out.extend_from_slice(HEAD);
     out
-}
-
-fn id_member(out: &mut Vec<u8>, id: &RequestId) {
-    member(out, "id", id.to_raw().as_bytes());
 }
 
 fn call(out: &mut Vec<u8>, method: &str, params: Option<&[u8]>) {

@@ -63,6 +63,24 @@ async fn the_last_words_of_a_child_are_told_without_its_secrets() {
     assert_eq!(said, want);
 }
 
+#[tokio::test]
+async fn the_errors_of_a_child_are_shown_without_its_secrets() {
+    let script = greeting(
+        r#"read call; echo "{\"jsonrpc\":\"2.0\",\"id\":2,\"error\":{\"code\":7,\"message\":\"no $KEY\",\"data\":[\"$KEY\",\"$1\"]}}"; read call; echo "{\"jsonrpc\":\"2.0\",\"id\":3,\"error\":{\"code\":\"$KEY\"}}"; read end"#,
+    );
+    let args = ["-c", &script, "sh", "--token=t0k3n-x"];
+    let mut command = CommandSpec::new("sh").with_args(args);
+    command.env.insert("KEY".into(), "hunter22".into());
+    let upstream = start(Target::Command(command), LEGACY);
+    upstream.ready(LONG).await.unwrap();
+    let error = upstream.call(call("x", "{}")).await.unwrap_err();
+    assert_eq!(error.message, "no [redacted]");
+    let data = br#"["[redacted]","--token=[redacted]"]"#;
+    assert_eq!(error.data.as_deref(), Some(&data[..]));
+    let error = upstream.call(call("x", "{}")).await.unwrap_err();
+    assert!(error.message.contains("string \"[redacted]\""), "{error}");
+}
+
 /// Reads a fifo to its end, which comes when the last process that writes to it is gone.
 fn until_writers_are_gone(fifo: std::path::PathBuf) -> tokio::task::JoinHandle<String> {
     tokio::task::spawn_blocking(move || std::fs::read_to_string(fifo).unwrap())

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use callward_core::{ServerEvent, ToolServer, TraceContext, Watch};
+use callward_core::{CallMeta, ServerEvent, ToolServer, TraceContext, Watch};
 use futures_util::StreamExt;
 use serde_json::json;
 
 use crate::failures::assert_documented;
 use crate::script::{
-    DISCOVERED_LISTENING, RESULT, Watching, call, calling, greeted, legacy, scripted,
+    DISCOVERED, DISCOVERED_LISTENING, INITIALIZED, RESULT, Watching, call, calling, greeted,
+    greeted_with, legacy, scripted,
 };
 
 #[tokio::test(start_paused = true)]
@@ -27,6 +28,20 @@ async fn arguments_and_results_go_through_byte_for_byte() {
     let lines = call("x", "{\r\n  \"a\": \"\\n\"\n}");
     let asked = peer.serve(&upstream, lines).await;
     assert_eq!(asked.value()["arguments"], json!({"a": "\n"}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_metadata_of_a_call_reaches_a_server_of_either_era() {
+    let meta = CallMeta::parse(br#"{"x/y":{"n":1.50},"progressToken":7}"#);
+    let meta = meta.unwrap().map(Arc::new);
+    for greeting in [INITIALIZED, DISCOVERED] {
+        let (upstream, mut peer, _script) = greeted_with(greeting, 1 << 16, |_| {}).await;
+        let mut call = call("x", "{}");
+        call.context_mut().meta.clone_from(&meta);
+        let sent = peer.serve(&upstream, call).await.value()["_meta"].take();
+        assert_eq!(sent["x/y"], json!({"n": 1.50}), "{sent}");
+        assert!(sent.get("progressToken").is_none(), "{sent}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,6 +10,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use callward_core::{Caller, Principal};
 use callward_mcp::server::{HttpEndpoint, HttpOptions, Identified, Identify, Refused, router};
+use futures_util::future::Either;
 use http::request::Parts;
 use http::{HeaderValue, Request, StatusCode, Version};
 use serde_json::json;
@@ -142,7 +143,7 @@ impl Identify for ByHeader {
             .headers
             .get("x-user")
             .map(|user| user.to_str().unwrap());
-        Identified::Later(Box::pin(ready(match user {
+        Either::Right(Box::pin(ready(match user {
             Some("mallory") => {
                 let mut refused = Refused::new(StatusCode::UNAUTHORIZED, "not you");
                 refused.challenge = Some(HeaderValue::from_static("Bearer"));
@@ -193,10 +194,10 @@ struct Revocable(AtomicBool);
 
 impl Identify for Revocable {
     fn identify(&self, _: &Parts) -> Identified {
-        Identified::Now(match self.0.load(Ordering::Relaxed) {
+        Either::Left(ready(match self.0.load(Ordering::Relaxed) {
             true => Err(Refused::new(StatusCode::UNAUTHORIZED, "revoked")),
             false => Ok(Arc::new(Caller::new(Principal::new("ada")))),
-        })
+        }))
     }
 }
 

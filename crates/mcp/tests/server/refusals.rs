@@ -35,6 +35,7 @@ const REQUESTS: &str = r#"
 200 -32601 | logging/setLevel    |                            |
 200 -32601 | completion/complete |                            |
 200 -32602 | tools/list          | "cursor":""                |
+200 -32602 | prompts/list        | "cursor":"x"               |
 200 -32602 | tools/call          | "arguments":{}             |
 200 -32602 | tools/call          | "name":"echo","arguments":[] |
 200 -32602 | tools/call          | "name":"nope"              |
@@ -155,6 +156,10 @@ async fn get_and_delete_want_a_session_and_an_event_stream() {
         assert_eq!(answer.status().as_u16().to_string(), expected, "{row}");
         if expected == "405" {
             assert!(answer.headers()["allow"].to_str().unwrap().contains("POST"));
+        }
+        if expected == "406" {
+            let advice = "Accept must list text/event-stream";
+            assert_eq!(json(answer).await["error"]["message"], advice);
         }
     }
 }

@@ -24,7 +24,7 @@ pub(super) async fn run(link: Arc<HttpLink>) {
         link.end().await;
         link.shared.idle();
     }
-    link.shared.closed();
+    link.shared.set(UpstreamStatus::Closed);
 }
 
 /// Never returns.

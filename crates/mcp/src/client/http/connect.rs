@@ -98,8 +98,8 @@ impl Connect {
         #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
         tcp.set_tcp_user_timeout(Some(TCP_USER_TIMEOUT));
         let straight = Tls::from((tcp, tls.clone()));
-        let direct = |dial| Self {
-            dial,
+        let mut connect = Self {
+            dial: dial(straight.clone(), server.clone()),
             is_forwarded: false,
             credentials: None,
             proxy: None,
@@ -109,7 +109,7 @@ impl Connect {
         // this machine is not behind a proxy
         let proxy = proxies.intercept(server).filter(|_| !is_loopback(server));
         let Some(proxy) = proxy else {
-            return Ok(direct(dial(straight, server.clone())));
+            return Ok(connect);
         };
         let shown = redact::url(&proxy.uri().to_string());
         if !matches!(proxy.uri().scheme_str(), Some("http" | "https")) {
@@ -123,25 +123,20 @@ impl Connect {
             None => String::new(),
         };
         let credentials = proxy.basic_auth().cloned();
-        let connect = if server.scheme_str() == Some("https") {
+        if server.scheme_str() == Some("https") {
             // the proxy gets the name of the server and passes bytes on
             let mut tunnel = Tunnel::new(proxy.uri().clone(), straight);
             if let Some(credentials) = credentials {
                 tunnel = tunnel.with_auth(credentials);
             }
-            let tunnel = HttpsConnector::from((tunnel, tls));
-            direct(dial(tunnel, server.clone()))
+            connect.dial = dial(HttpsConnector::from((tunnel, tls)), server.clone());
         } else {
-            Self {
-                is_forwarded: true,
-                credentials,
-                ..direct(dial(straight, proxy.uri().clone()))
-            }
-        };
-        Ok(Self {
-            proxy: Some(format!("the proxy {shown}{named}").into()),
-            ..connect
-        })
+            connect.is_forwarded = true;
+            connect.credentials = credentials;
+            connect.dial = dial(straight, proxy.uri().clone());
+        }
+        connect.proxy = Some(format!("the proxy {shown}{named}").into());
+        Ok(connect)
     }
 
     /// Opens a connection, once a permit is free.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use callward_core::ProgressSink;
+use callward_core::redact::Known;
+use callward_core::{Delivery, ErrorKind, ProgressSink, ToolError};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 
@@ -53,7 +54,10 @@ pub(super) async fn exchange(
         link.reports.enter(id, sink.clone());
     }
     let answered = match link.send(Method::POST, headers, message).await {
-        Ok(response) => read(link, session, response, id, ask.progress()).await,
+        Ok(response) => {
+            let answer = read(link, session, response, id, ask.progress()).await;
+            answer.map_err(|error| error.without(&link.secrets))
+        }
         Err(error) => Err(error),
     };
     in_flight.armed = false;
@@ -66,13 +70,9 @@ pub(super) async fn tell(
     session: &Session,
     message: Vec<u8>,
 ) -> Result<(), RequestError> {
-    let response = link
-        .send(Method::POST, session.headers.clone(), message)
-        .await?;
-    match response.status().is_success() {
-        true => Ok(()),
-        false => Err(refused(session, &response)),
-    }
+    let headers = session.headers.clone();
+    let response = link.send(Method::POST, headers, message).await?;
+    accepted(session, response).map(|_| ())
 }
 
 fn headers(
@@ -128,7 +128,7 @@ async fn read(
             Ok(Message::Response {
                 id: of,
                 outcome: Err(error),
-            }) => (of, Some(link.hidden(error))),
+            }) => (of, Some(error)),
             _ => (None, None),
         };
         // servers that refuse a request before they read its id may state an id of their own, which
@@ -146,7 +146,7 @@ async fn read(
         {
             return Err(RequestError::SessionGone);
         }
-        let words = plain_text(&link.hide(words));
+        let words = plain_text(&link.secrets, &words);
         return Err(answer::status(status, &parts.headers, rpc, &words));
     }
     let limit = link.shared.options.max_message;
@@ -162,7 +162,7 @@ async fn read(
             .await
         {
             Ok(Message::Response { id: of, outcome }) if is_ours(of.as_ref(), id) => {
-                outcome.map_err(|error| RequestError::Refused(link.hidden(error)))?
+                outcome.map_err(RequestError::Refused)?
             }
             Ok(_) => {
                 // it is unknown whose answer it is: more may follow on the connections that are
@@ -179,11 +179,10 @@ async fn read(
     } else {
         let content_type = response.headers().get(CONTENT_TYPE);
         let content_type = content_type.map_or(b"".as_slice(), HeaderValue::as_bytes);
-        let content_type = link.hide(Bytes::copy_from_slice(content_type));
         return Err(RequestError::protocol(format!(
             "the server answered HTTP {status} with content type {:?}, which is neither JSON nor an \
              event stream",
-            plain_text(&content_type)
+            plain_text(&link.secrets, content_type)
         )));
     };
     Ok((result, session_id))
@@ -201,7 +200,7 @@ async fn read_events(
             let long = &link.shared.long_messages;
             match long.read(event.len(), move || Message::parse(&event)).await {
                 Ok(Message::Response { id: of, outcome }) if is_ours(of.as_ref(), id) => {
-                    return outcome.map_err(|error| RequestError::Refused(link.hidden(error)));
+                    return outcome.map_err(RequestError::Refused);
                 }
                 Ok(Message::Notification { method, params })
                     if method == "notifications/progress" =>
@@ -259,27 +258,27 @@ pub(super) async fn events(
         headers.insert(HeaderName::from_static("last-event-id"), last.clone());
     }
     let response = link.send(Method::GET, headers, Vec::new()).await?;
-    let status = response.status();
-    if !status.is_success() {
-        return Err(refused(session, &response));
-    }
+    let response = accepted(session, response)?;
     let limit = link.shared.options.max_message;
     let limit = limit.min(if after.is_some() { limit } else { SHORT });
     let long = link.shared.long_messages.clone();
     Ok(EventReader::new(response.into_body(), limit, long))
 }
 
-/// Reads the status of an answer whose body does not matter.
-fn refused<B>(session: &Session, response: &Response<B>) -> RequestError {
+/// Reads the status of an answer. The body of a refusal does not matter.
+fn accepted<B>(session: &Session, response: Response<B>) -> Result<Response<B>, RequestError> {
     match response.status() {
-        StatusCode::NOT_FOUND if session.can_be_forgotten() => RequestError::SessionGone,
-        status => answer::status(status, response.headers(), None, ""),
+        status if status.is_success() => Ok(response),
+        StatusCode::NOT_FOUND if session.can_be_forgotten() => Err(RequestError::SessionGone),
+        status => Err(answer::status(status, response.headers(), None, "")),
     }
 }
 
 /// Returns what is shown of a text of the server, such as a refusal that is neither JSON nor HTML.
-fn plain_text(words: &[u8]) -> String {
+fn plain_text(secrets: &Known, words: &[u8]) -> String {
     let words = String::from_utf8_lossy(words);
+    // first: a part of a secret would be left
+    let words = secrets.hide(&words);
     if words.trim_start().starts_with(['<', '{', '[']) {
         return String::new();
     }
@@ -347,7 +346,10 @@ impl Drop for InFlight<'_> {
 /// `cut_short` says that the end of the request was never given to the connection.
 pub(super) fn unsent(error: &SendError, cut_short: bool) -> RequestError {
     let cause = match error {
-        SendError::NoneFree(max) => return RequestError::no_connection_free(*max),
+        SendError::NoneFree(max) => {
+            let text = format!("all {max} connections to the server are in use; try again later");
+            return ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, text).into();
+        }
         SendError::Connect(cause, proxy) => {
             let cause = innermost(&**cause);
             return RequestError::not_sent(match proxy {

@@ -14,7 +14,6 @@ use futures_util::future::{Shared as SharedFuture, WeakShared};
 use http::{HeaderMap, HeaderValue, Method, Response};
 use hyper_util::client::proxy::matcher::Matcher;
 use parking_lot::{Mutex, RwLock};
-use serde::de::IgnoredAny;
 
 use super::answer::AnswerBody;
 use super::attend;
@@ -33,7 +32,7 @@ use crate::client::options::EraChoice;
 use crate::client::peer;
 use crate::client::shared::{Shared, UpstreamStatus};
 use crate::client::target::HttpSpec;
-use crate::wire::{Era, ParamHeaders, RpcError, code};
+use crate::wire::{Era, ParamHeaders, code};
 
 /// Shorter values of headers are words rather than secrets.
 const LEAST_SECRET: usize = 8;
@@ -60,7 +59,7 @@ pub(in crate::client) struct HttpLink {
     pub(super) shared: Arc<Shared>,
     client: Result<Client, String>,
     /// The values of the configured headers and of the URL's query.
-    secrets: Secrets,
+    pub(super) secrets: Secrets,
     next_id: AtomicU64,
     pub(super) reports: Reports,
     pub(super) notices: Notices,
@@ -102,30 +101,6 @@ impl HttpLink {
         });
         tokio::spawn(attend::run(link.clone()));
         link
-    }
-
-    /// Hides secrets in what the server says: it may repeat them.
-    pub(super) fn hide(&self, text: Bytes) -> Bytes {
-        match self.secrets.hide(&String::from_utf8_lossy(&text)) {
-            Cow::Borrowed(_) => text,
-            Cow::Owned(shown) => shown.into(),
-        }
-    }
-
-    /// Does the same in an error.
-    pub(super) fn hidden(&self, mut error: RpcError) -> RpcError {
-        if let Cow::Owned(shown) = self.secrets.hide(&error.message) {
-            error.message = shown.into();
-        }
-        error.data = error.data.map(|data| {
-            let shown = self.hide(data);
-            // a number may be a secret, a secret may have quotation marks, and a long text is cut
-            match serde_json::from_slice::<IgnoredAny>(&shown) {
-                Ok(_) => shown,
-                Err(_) => Bytes::from_static(b"\"[redacted]\""),
-            }
-        });
-        error
     }
 
     pub(super) fn next_id(&self) -> u64 {

@@ -15,9 +15,6 @@ use crate::client::options::UpstreamOptions;
 use crate::observed::SessionTimer;
 use crate::wire::{Era, LATEST, header};
 
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
-const JSON_OR_EVENTS: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
-
 /// A server that has been greeted.
 #[derive(Debug)]
 pub(super) struct Session {
@@ -45,8 +42,9 @@ impl Session {
         // a revision that was agreed on is one of the known ones, so it can travel in a header
         let version = HeaderValue::from_str(&info.version)
             .unwrap_or_else(|_| HeaderValue::from_static(LATEST));
-        headers.insert(CONTENT_TYPE, JSON);
-        headers.insert(ACCEPT, JSON_OR_EVENTS);
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let accepted = HeaderValue::from_static("application/json, text/event-stream");
+        headers.insert(ACCEPT, accepted);
         headers.insert(header::PROTOCOL_VERSION, version);
         if let Some(id) = id {
             headers.insert(header::SESSION_ID, id);
@@ -94,9 +92,8 @@ impl Session {
 
     /// Returns `true` if the server has not answered in it for so long, or the session is in doubt.
     pub(super) fn is_unchecked(&self, longest: Duration) -> bool {
-        self.answered
-            .lock()
-            .is_none_or(|answered| answered.elapsed() > longest)
+        let answered = *self.answered.lock();
+        answered.is_none_or(|answered| answered.elapsed() > longest)
     }
 
     /// Returns `true` if the session is one the server may forget.

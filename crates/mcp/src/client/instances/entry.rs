@@ -48,10 +48,8 @@ impl Ran {
     /// Returns the kind of a call.
     pub(super) fn of(call: &ToolCall) -> Self {
         let resolved = call.tool().resolved_applied(call.applied());
-        let source = resolved
-            .provenance_of(Field::ReadOnly)
-            .map(|entry| entry.source);
-        match source {
+        let source = resolved.provenance_of(Field::ReadOnly);
+        match source.map(|entry| entry.source) {
             _ if call.plan().is_write() => Self::Writes,
             Some(Source::Declared | Source::Operator | Source::ServerDefault) => {
                 Self::DeclaredReads

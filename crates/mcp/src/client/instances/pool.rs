@@ -117,7 +117,16 @@ impl Pool {
         };
         let entered = self.when_one_ends(|| self.enter(owner, ran)).await;
         entered.map_err(|refused| match refused {
-            Refused::Full | Refused::UntilOneEnds => self.full(),
+            Refused::Full | Refused::UntilOneEnds => {
+                let max = self.lead.options.max_instances.max(1);
+                let message = format!(
+                    "server `{}` has {max} instances, as many as `max_instances` allows, and each \
+                     belongs to another session or principal: raise it, end sessions that are not \
+                     needed, or wait until one is idle",
+                    self.lead.id
+                );
+                ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, message)
+            }
             Refused::Closed => closed(),
         })
     }
@@ -126,14 +135,12 @@ impl Pool {
     /// shutdown grace: a client that restarts its server waits for the old one, which may hold a
     /// lock.
     async fn let_others_end(&self, owner: Owner<'_>) {
-        let ending = self.table.lock().ending_before(owner);
-        if ending.is_empty() {
-            return;
+        if self.table.lock().has_ending_before(owner) {
+            let grace = self.lead.options.shutdown_grace;
+            let have_ended = self.until(|table| !table.has_ending_before(owner));
+            // one that takes longer is not waited for
+            let _ = tokio::time::timeout(grace, have_ended).await;
         }
-        // one that takes longer is not waited for
-        let grace = self.lead.options.shutdown_grace;
-        let have_ended = self.until(|table| !table.has_any_of(&ending));
-        let _ = tokio::time::timeout(grace, have_ended).await;
     }
 
     /// Opens the lead for a request that belongs to no owner. It stays open while the handle
@@ -261,7 +268,7 @@ impl Pool {
 
     fn enter(self: &Arc<Self>, owner: Owner<'_>, ran: Ran) -> Result<Lease, Refused> {
         let start = |number, is_lead| self.start(number, is_lead);
-        let (now, lead_is_down) = (Instant::now(), self.lead.is_down());
+        let (now, lead_is_down) = (Instant::now(), self.lead.status().is_down());
         let entered = self
             .table
             .lock()
@@ -311,22 +318,11 @@ impl Pool {
     /// Returns when to do it again: what is used or started from now on is idle later.
     fn sweep(&self) -> Option<Instant> {
         let now = Instant::now();
-        let (is_lost, next) = self.table.lock().sweep(now, self.lead.is_down());
+        let (is_lost, next) = self.table.lock().sweep(now, self.lead.status().is_down());
         if is_lost {
             self.lead.stale();
         }
         next.or_else(|| now.checked_add(self.lead.options.idle))
-    }
-
-    fn full(&self) -> ToolError {
-        let max = self.lead.options.max_instances.max(1);
-        let message = format!(
-            "server `{}` has {max} instances, as many as `max_instances` allows, and each belongs to \
-             another session or principal: raise it, end sessions that are not needed, or wait until \
-             one is idle",
-            self.lead.id
-        );
-        ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, message)
     }
 }
 

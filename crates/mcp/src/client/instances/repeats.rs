@@ -13,7 +13,7 @@ const MAX_ANSWERS: usize = 1_024;
 #[derive(Debug, Default)]
 pub(super) struct Repeats {
     hasher: RandomState,
-    /// By instance, tool and arguments.
+    /// By instance, tool, arguments and `_meta`.
     answers: HashMap<u64, u128>,
 }
 
@@ -21,7 +21,8 @@ impl Repeats {
     /// Takes the digest of the answer of a read. Returns `true` if an equal read of the instance
     /// had another one.
     pub(super) fn differ(&mut self, instance: u64, call: &ToolCall, digest: u128) -> bool {
-        let read = (instance, call.tool().name(), call.arguments());
+        let meta = call.meta.as_ref().map(|meta| meta.members());
+        let read = (instance, call.tool().name(), call.arguments(), meta);
         let key = self.hasher.hash_one(read);
         if self.answers.len() >= MAX_ANSWERS && !self.answers.contains_key(&key) {
             self.answers.clear();

@@ -91,21 +91,9 @@ impl<H: Clone> Table<H> {
         Ok((number, handle))
     }
 
-    /// Returns the instances that are ending, if the owner has none of its own yet.
-    pub(super) fn ending_before(&self, owner: Owner<'_>) -> Vec<u64> {
-        let ending = self.entries.iter().filter(|(_, entry)| entry.is_ending());
-        let ending: Vec<_> = ending.map(|(number, _)| *number).collect();
-        match !ending.is_empty() && self.owners.contains_key(&key(owner)) {
-            true => Vec::new(),
-            false => ending,
-        }
-    }
-
-    /// Returns `true` if any of these instances is still there.
-    pub(super) fn has_any_of(&self, numbers: &[u64]) -> bool {
-        numbers
-            .iter()
-            .any(|number| self.entries.contains_key(number))
+    /// Returns `true` if instances are ending, and the owner has none of its own yet.
+    pub(super) fn has_ending_before(&self, owner: Owner<'_>) -> bool {
+        self.entries.values().any(Entry::is_ending) && !self.owners.contains_key(&key(owner))
     }
 
     /// Returns the lead, which stays open while a clone of it exists; starts it if it is closed.
@@ -297,14 +285,11 @@ impl<H: Clone> Table<H> {
                 }
         };
         // one that served the principal before comes before one that has served no owner
-        let found = self
-            .entries
-            .iter()
-            .filter(fits)
-            .min_by_key(|(number, entry)| (entry.is_fresh(), !entry.is_lead, **number))
-            .map(|(number, _)| *number);
+        let found = self.entries.iter().filter(fits);
+        let found =
+            found.min_by_key(|(number, entry)| (entry.is_fresh(), !entry.is_lead, **number));
         let number = match found {
-            Some(number) => number,
+            Some((number, _)) => *number,
             None => {
                 self.make_place()?;
                 self.start(now, start)
@@ -333,9 +318,8 @@ impl<H: Clone> Table<H> {
                 && !(entry.is_lead && self.lead_is_shared)
         };
         let idle = self.entries.iter().filter(|(_, entry)| can_end(entry));
-        let oldest = idle
-            .min_by_key(|(_, entry)| entry.used)
-            .map(|(number, _)| *number);
+        let oldest = idle.min_by_key(|(_, entry)| entry.used);
+        let oldest = oldest.map(|(number, _)| *number);
         let Some(entry) = oldest.and_then(|number| self.entries.get_mut(&number)) else {
             return Err(Refused::Full);
         };

@@ -1,5 +1,7 @@
 //! Lines put together for one write, and how much of it was written.
 
+use std::ops::Range;
+
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use super::waiters::Written;
@@ -22,21 +24,13 @@ pub(super) struct Line {
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     bytes: Vec<u8>,
-    spans: Vec<Span>,
-    written: usize,
-}
-
-/// The position of a request in a batch.
-#[derive(Debug)]
-struct Span {
-    request: u64,
-    start: usize,
-    /// Behind its last bracket.
+    /// Each request, with its place up to its last bracket.
     ///
-    /// A text that ends before it is not JSON, and no server runs what it cannot parse. The line
+    /// A text that ends before that is not JSON, and no server runs what it cannot parse. The line
     /// break after it does not count: a server that sees its input end may take the last line
     /// without one.
-    end: usize,
+    requests: Vec<(u64, Range<usize>)>,
+    written: usize,
 }
 
 impl Batch {
@@ -44,11 +38,7 @@ impl Batch {
         if let Some(request) = line.request {
             let start = self.bytes.len();
             let end = start + line.bytes.trim_ascii_end().len();
-            self.spans.push(Span {
-                request,
-                start,
-                end,
-            });
+            self.requests.push((request, start..end));
         }
         if self.bytes.is_empty() {
             self.bytes = line.bytes; // the usual case: one line, not copied
@@ -69,11 +59,8 @@ impl Batch {
         &mut self,
         writer: &mut W,
     ) -> std::io::Result<()> {
-        while let Some(rest) = self
-            .bytes
-            .get(self.written..)
-            .filter(|rest| !rest.is_empty())
-        {
+        while self.written < self.bytes.len() {
+            let rest = self.bytes.get(self.written..).unwrap_or_default();
             match writer.write(rest).await? {
                 0 => return Err(std::io::ErrorKind::WriteZero.into()),
                 more => self.written += more,
@@ -84,16 +71,12 @@ impl Batch {
 
     /// Returns the requests that were not written to their end, if nothing more is written.
     pub(super) fn unfinished(&self) -> impl Iterator<Item = (u64, Written)> {
-        self.spans
-            .iter()
-            .filter(|span| self.written < span.end)
-            .map(|span| {
-                let written = match self.written <= span.start {
-                    true => Written::Nothing,
-                    false => Written::Part,
-                };
-                (span.request, written)
-            })
+        let unfinished = self.requests.iter();
+        let unfinished = unfinished.filter(|(_, place)| self.written < place.end);
+        unfinished.map(|(request, place)| match self.written <= place.start {
+            true => (*request, Written::Nothing),
+            false => (*request, Written::Part),
+        })
     }
 }
 

@@ -124,7 +124,11 @@ impl Process {
         waits.extend(self.supervised.then_some(SUPERVISOR_WAIT));
         for (terminated, wait) in waits.into_iter().enumerate() {
             if terminated > 0 {
-                self.terminate();
+                let end = match self.supervised {
+                    true => End::TerminateLeader,
+                    false => End::Terminate,
+                };
+                signal(self.leader, end);
             }
             if tokio::time::timeout(wait, self.child.wait()).await.is_ok() {
                 return;
@@ -133,14 +137,6 @@ impl Process {
         signal(self.leader, End::Kill);
         // fails only if the child has ended already
         let _ = self.child.kill().await;
-    }
-
-    fn terminate(&self) {
-        let end = match self.supervised {
-            true => End::TerminateLeader,
-            false => End::Terminate,
-        };
-        signal(self.leader, end);
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use bytes::Bytes;
+use callward_core::redact::Known;
 use callward_core::{Outbound, Transport};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -47,11 +48,17 @@ pub(super) struct Connection {
     /// Fires when nothing more is written and the written requests are known.
     written: CancellationToken,
     reason: Mutex<Option<String>>,
+    /// What is left out of the server's errors.
+    secrets: Known,
 }
 
 impl Connection {
     /// Starts the two tasks. They end with the connection.
-    pub(super) fn open<R, W>(shared: &Arc<Shared>, reader: R, writer: W) -> Arc<Self>
+    pub(super) fn open<R, W>(
+        shared: &Arc<Shared>,
+        (reader, writer): (R, W),
+        secrets: Known,
+    ) -> Arc<Self>
     where
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
@@ -66,6 +73,7 @@ impl Connection {
             closed: CancellationToken::new(),
             written: CancellationToken::new(),
             reason: Mutex::new(None),
+            secrets,
         });
         tokio::spawn({
             let connection = connection.clone();
@@ -74,10 +82,8 @@ impl Connection {
                 let _written = connection.written.clone().drop_guard();
                 let mut batch = Batch::default();
                 // dropping the writer closes the server's input: its sign to end
-                connection
-                    .closed
-                    .run_until_cancelled(connection.write_lines(&mut batch, writer, lines))
-                    .await;
+                let writing = connection.write_lines(&mut batch, writer, lines);
+                connection.closed.run_until_cancelled(writing).await;
                 let mut waiters = connection.waiters.lock();
                 for (id, written) in batch.unfinished() {
                     waiters.mark(id, written);
@@ -90,10 +96,8 @@ impl Connection {
                 .with_long(shared.long_messages.clone());
             let shared = shared.clone();
             async move {
-                let closed = connection.closed.clone();
-                closed
-                    .run_until_cancelled(connection.read_lines(&shared, lines))
-                    .await;
+                let reading = connection.read_lines(&shared, lines);
+                connection.closed.run_until_cancelled(reading).await;
             }
         });
         connection
@@ -121,9 +125,8 @@ impl Connection {
         };
         self.send(Some(id), bytes);
         // the sender is dropped without a message only if the whole connection is dropped unclosed
-        receiver
-            .await
-            .unwrap_or_else(|_| Err(RequestError::lost("the connection was given up")))
+        let given_up = |_| Err(RequestError::lost("the connection was given up"));
+        receiver.await.unwrap_or_else(given_up)
     }
 
     /// Ends the connection. The first reason stays; those who wait are notified by [`fail_all`].
@@ -230,6 +233,8 @@ impl Connection {
             }) => self.answer(shared, &id, outcome.map_err(RequestError::Refused)),
             Ok(Message::Response { id: None, outcome }) => {
                 if let Err(error) = outcome {
+                    let error = error.to_string();
+                    let error = self.secrets.hide(&error);
                     tracing::warn!(server = %shared.id, %error, "an error about no request");
                 }
             }
@@ -249,6 +254,8 @@ impl Connection {
     /// have been the answer to a call.
     fn skip_other_line(&self, shared: &Shared, error: &dyn fmt::Display) {
         let server = &shared.id;
+        let error = error.to_string();
+        let error = self.secrets.hide(&error);
         match self.saw_other_line.swap(true, Ordering::Relaxed) {
             false => tracing::warn!(
                 %server,
@@ -281,6 +288,7 @@ impl Connection {
     }
 
     fn answer(&self, shared: &Shared, id: &RequestId, answer: Answer) {
+        let answer = answer.map_err(|error| error.without(&self.secrets));
         let found = id
             .as_u64()
             .is_some_and(|id| self.waiters.lock().answer(id, answer));

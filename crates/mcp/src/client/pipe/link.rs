@@ -10,7 +10,6 @@ use tokio::time::{Instant, timeout_at};
 
 use super::connection::Connection;
 use super::supervisor;
-use super::waiters::Answer;
 use crate::client::answer::RequestError;
 use crate::client::ask::{Ask, Style};
 use crate::client::shared::{Shared, UpstreamStatus};
@@ -28,12 +27,6 @@ pub(in crate::client) enum End {
 pub(super) struct Live {
     pub(super) connection: Arc<Connection>,
     pub(super) style: Style,
-}
-
-impl Live {
-    pub(super) async fn request(&self, ask: &Ask<'_>) -> Answer {
-        self.connection.request(ask, &self.style).await
-    }
 }
 
 /// The current connection. The supervisor sets it; calls use it.
@@ -66,7 +59,7 @@ impl PipeLink {
     pub(in crate::client) async fn request(&self, ask: &Ask<'_>) -> Result<Bytes, RequestError> {
         let state = self.state.borrow().clone();
         match state {
-            LinkState::Live(live) => live.request(ask).await,
+            LinkState::Live(live) => live.connection.request(ask, &live.style).await,
             LinkState::Connecting => Err(RequestError::Failed(self.no_connection())),
             LinkState::Lost(at) => {
                 let mut error = self.no_connection();

@@ -58,7 +58,7 @@ impl LastLines {
 }
 
 /// The secrets that the child received, or values that may be.
-fn known_secrets(spec: &CommandSpec) -> Lines {
+pub(super) fn known_secrets(spec: &CommandSpec) -> Lines {
     let args = spec.args.iter().map(|arg| arg.to_string_lossy());
     let text = |text: &OsStr| text.to_string_lossy().into_owned();
     // of what it inherits most is not a secret, and useful in a message: paths, languages, names
@@ -105,14 +105,13 @@ async fn forward(
 
 /// Reads to the end of a line, and keeps none of it.
 async fn skip_line(reader: &mut BufReader<ChildStderr>) -> std::io::Result<()> {
-    loop {
-        let some = reader.fill_buf().await?;
-        let end = some.iter().position(|byte| *byte == b'\n');
-        let read = end.map_or(some.len(), |end| end + 1);
-        let is_over = end.is_some() || read == 0;
-        reader.consume(read);
-        if is_over {
-            return Ok(());
+    let mut skipped = Vec::new();
+    while !skipped.ends_with(b"\n") {
+        skipped.clear();
+        let mut some = (&mut *reader).take(LINE_BYTES);
+        if some.read_until(b'\n', &mut skipped).await? == 0 {
+            break;
         }
     }
+    Ok(())
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use callward_core::PeerSide;
+use callward_core::redact::Known;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -10,12 +11,13 @@ use super::child::Process;
 use super::connection::Connection;
 use super::link::{End, LinkState, Live, PipeLink};
 use super::session;
+use super::stderr::known_secrets;
 use super::supervised::not_started;
 use crate::client::answer::RequestError;
 use crate::client::backoff::Backoff;
 use crate::client::info::ServerInfo;
 use crate::client::peer;
-use crate::client::shared::{Loss, Shared};
+use crate::client::shared::{Loss, Shared, UpstreamStatus};
 use crate::observed::SessionTimer;
 use crate::wire::Era;
 
@@ -34,7 +36,7 @@ pub(super) async fn run(shared: Arc<Shared>, link: Arc<PipeLink>, end: End) {
         link.state.send_replace(LinkState::Connecting);
         shared.idle();
     }
-    shared.closed();
+    shared.set(UpstreamStatus::Closed);
 }
 
 /// Connects again after each loss until `stop` fires, then ends the connection in good order.
@@ -82,19 +84,21 @@ async fn open(shared: &Arc<Shared>, end: &End) -> Result<Opened, Loss> {
                 ..not_started(&spec.program.to_string_lossy(), &error).into()
             })?;
             *shared.process.lock() = process.id();
+            let secrets = known_secrets(spec).into_known();
+            let connection = Connection::open(shared, (stdout, stdin), secrets);
             Ok(Opened {
-                connection: Connection::open(shared, stdout, stdin),
+                connection,
                 process: Some(process),
             })
         }
         End::Io(io) => {
             let timeout = shared.options.connect_timeout;
-            let (reader, writer) = tokio::time::timeout(timeout, io.connect())
+            let ends = tokio::time::timeout(timeout, io.connect())
                 .await
                 .map_err(|_| format!("no connection within {timeout:?}"))?
                 .map_err(|error| format!("no connection: {error}"))?;
             Ok(Opened {
-                connection: Connection::open(shared, reader, writer),
+                connection: Connection::open(shared, ends, Known::default()),
                 process: None,
             })
         }
@@ -162,9 +166,10 @@ async fn attend(
 /// Asks for changes of the tools, again whenever the server ends the subscription.
 async fn listen(shared: &Shared, live: &Live) {
     let mut backoff = Backoff::new(shared.options.reconnect_cap);
+    let ask = peer::listen();
     loop {
         backoff.pause().await;
-        if let Err(error) = live.request(&peer::listen()).await {
+        if let Err(error) = live.connection.request(&ask, &live.style).await {
             let error = error.into_tool_error();
             tracing::debug!(server = %shared.id, %error, "changes of tools are not announced");
             // asking again would not help; the connection itself is watched elsewhere

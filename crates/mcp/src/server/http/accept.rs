@@ -15,7 +15,7 @@ pub(super) struct Accepts {
 
 /// What the protocol prescribes. Nearly every client sends it, and parsing it costs 5 % of a cached
 /// call.
-const PRESCRIBED: &str = "application/json, text/event-stream";
+pub(super) const PRESCRIBED: &str = "application/json, text/event-stream";
 
 impl Accepts {
     /// Reads the `Accept` headers. None at all accepts anything, as everywhere in HTTP.

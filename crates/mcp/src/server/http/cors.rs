@@ -1,7 +1,9 @@
 //! Cross-origin requests (CORS): the headers that let a page of an allowed origin use the endpoint.
 //! Pages of other origins get none of them.
 
-use axum::response::Response;
+use std::iter;
+
+use axum::response::{IntoResponse, Response};
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, ALLOW,
@@ -9,7 +11,6 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderValue, StatusCode};
 
-use super::endpoint::status;
 use crate::wire::header::PARAM_PREFIX;
 
 /// The methods of the endpoint.
@@ -44,7 +45,7 @@ pub(super) fn expose(mut response: Response, origin: Option<HeaderValue>) -> Res
 
 /// Answers `OPTIONS`: a preflight of an allowed origin, or a question that no page asks.
 pub(super) fn preflight(origin: Option<HeaderValue>, asked: &HeaderMap) -> Response {
-    let mut response = status(StatusCode::NO_CONTENT);
+    let mut response = IntoResponse::into_response(StatusCode::NO_CONTENT);
     let headers = response.headers_mut();
     let Some(origin) = origin else {
         let methods = HeaderValue::from_static("GET, POST, DELETE, OPTIONS");
@@ -66,21 +67,15 @@ pub(super) fn preflight(origin: Option<HeaderValue>, asked: &HeaderMap) -> Respo
 /// Returns the headers that may be sent. Those that mirror arguments are named by the tools, so
 /// they are taken from the question.
 fn request_headers(asked: &HeaderMap) -> HeaderValue {
-    let mut allowed = REQUEST_HEADERS.to_owned();
-    asked
-        .get_all(ACCESS_CONTROL_REQUEST_HEADERS)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .map(str::trim)
-        .filter(|name| {
-            let prefix = name.get(..PARAM_PREFIX.len());
-            prefix.is_some_and(|prefix| prefix.eq_ignore_ascii_case(PARAM_PREFIX))
-        })
-        .take(MOST_PARAM_HEADERS)
-        .for_each(|name| {
-            allowed.push_str(", ");
-            allowed.push_str(name);
-        });
-    HeaderValue::try_from(allowed).unwrap_or_else(|_| HeaderValue::from_static(REQUEST_HEADERS))
+    let mirrors = |name: &&str| {
+        let prefix = name.get(..PARAM_PREFIX.len());
+        prefix.is_some_and(|prefix| prefix.eq_ignore_ascii_case(PARAM_PREFIX))
+    };
+    let asked = asked.get_all(ACCESS_CONTROL_REQUEST_HEADERS).iter();
+    let asked = asked.filter_map(|value| value.to_str().ok());
+    let asked = asked.flat_map(|value| value.split(',')).map(str::trim);
+    let asked = asked.filter(mirrors).take(MOST_PARAM_HEADERS);
+    let allowed: Vec<_> = iter::once(REQUEST_HEADERS).chain(asked).collect();
+    HeaderValue::try_from(allowed.join(", "))
+        .unwrap_or_else(|_| HeaderValue::from_static(REQUEST_HEADERS))
 }

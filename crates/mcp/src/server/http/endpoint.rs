@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::ConnectInfo;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use callward_core::{Caller, ClientInfo, CredentialKind};
 use futures_util::stream;
 use http::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -127,7 +127,7 @@ impl Endpoint {
     /// Opens the notification stream of a session: GET.
     pub(super) fn listen(&self, caller: &Caller, parts: &Parts) -> Result<Response, Fault> {
         if !Accepts::of(&parts.headers).events {
-            return Err(not_acceptable());
+            return Err(not_acceptable(accept::EVENT_STREAM));
         }
         let session = self.required_session(caller, parts)?;
         let replaced = session.open_stream();
@@ -142,7 +142,7 @@ impl Endpoint {
     pub(super) fn end_session(&self, caller: &Caller, parts: &Parts) -> Result<Response, Fault> {
         let session = self.required_session(caller, parts)?;
         self.sessions.lock().close(session.id);
-        Ok(status(StatusCode::NO_CONTENT))
+        Ok(IntoResponse::into_response(StatusCode::NO_CONTENT))
     }
 
     /// Responds with the notifications of a subscription, until `end`, a shutdown, or the end of
@@ -198,9 +198,9 @@ pub(super) fn reply(status: StatusCode, answer: Answer) -> Response {
 /// Answers with a refusal.
 pub(super) fn refuse(fault: &Fault) -> Response {
     let mut response = reply(fault.status, Answer::refusal(fault));
-    let headers = response.headers_mut();
     if fault.status == StatusCode::METHOD_NOT_ALLOWED {
-        headers.insert(ALLOW, HeaderValue::from_static("POST"));
+        let allowed = HeaderValue::from_static("POST");
+        response.headers_mut().insert(ALLOW, allowed);
     }
     set_retry_after(&mut response, fault.retry_after);
     response
@@ -214,7 +214,7 @@ const IDENTIFIED_EVERY: Duration = Duration::from_secs(10);
 async fn refused(identify: Arc<dyn Identify>, parts: Parts) {
     loop {
         tokio::time::sleep(IDENTIFIED_EVERY).await;
-        match identify.identify(&parts).found().await {
+        match identify.identify(&parts).await {
             Err(refused) if !refused.status.is_server_error() => return,
             _ => {}
         }
@@ -245,14 +245,8 @@ pub(super) fn unidentified(refused: Refused) -> Response {
     response
 }
 
-/// Answers without a body.
-pub(super) fn status(status: StatusCode) -> Response {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = status;
-    response
-}
-
-pub(super) fn not_acceptable() -> Fault {
-    let text = "Accept must list application/json and text/event-stream";
+/// Refuses an `Accept` that lacks media types of the answer.
+pub(super) fn not_acceptable(needed: &str) -> Fault {
+    let text = format!("Accept must list {needed}");
     Fault::transport(StatusCode::NOT_ACCEPTABLE, text)
 }

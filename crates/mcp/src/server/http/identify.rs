@@ -1,11 +1,12 @@
 //! Who sends a request.
 
 use std::borrow::Cow;
-use std::fmt;
+use std::future::{Ready, ready};
 use std::sync::Arc;
 use std::time::Duration;
 
 use callward_core::{BoxFuture, Caller, Principal};
+use futures_util::future::Either;
 use http::request::Parts;
 use http::{HeaderValue, StatusCode};
 
@@ -24,33 +25,10 @@ pub trait Identify: Send + Sync + 'static {
     }
 }
 
-/// What [`Identify::identify`] finds.
-#[non_exhaustive]
-pub enum Identified {
-    /// It is known already.
-    Now(Result<Arc<Caller>, Refused>),
-    /// Another machine has to be asked.
-    Later(BoxFuture<'static, Result<Arc<Caller>, Refused>>),
-}
-
-impl Identified {
-    /// Waits for what is found.
-    pub(super) async fn found(self) -> Result<Arc<Caller>, Refused> {
-        match self {
-            Self::Now(found) => found,
-            Self::Later(found) => found.await,
-        }
-    }
-}
-
-impl fmt::Debug for Identified {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Now(found) => f.debug_tuple("Now").field(found).finish(),
-            Self::Later(_) => f.write_str("Later"),
-        }
-    }
-}
+/// What [`Identify::identify`] finds: on the left if it is known already, on the right if another
+/// machine has to be asked.
+pub type Identified =
+    Either<Ready<Result<Arc<Caller>, Refused>>, BoxFuture<'static, Result<Arc<Caller>, Refused>>>;
 
 /// Why a request is refused before it is read.
 #[derive(Debug, Clone)]
@@ -93,6 +71,6 @@ impl Default for Anonymous {
 
 impl Identify for Anonymous {
     fn identify(&self, _: &Parts) -> Identified {
-        Identified::Now(Ok(self.0.clone()))
+        Either::Left(ready(Ok(self.0.clone())))
     }
 }

@@ -46,10 +46,8 @@ pub(super) fn check(
     let Some(mirrored) = listing.mirrored(|| backend.info(caller), name) else {
         return Ok(());
     };
-    let arguments = request
-        .params
-        .get("arguments")
-        .map_or(&b"{}"[..], |raw| raw);
+    let arguments = request.params.get("arguments");
+    let arguments = arguments.map_or(&b"{}"[..], |raw| raw);
     let values = mirrored
         .values(arguments)
         .map_err(|error| Fault::invalid_params(format!("arguments: {error}")))?;

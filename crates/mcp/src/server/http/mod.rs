@@ -64,8 +64,7 @@ impl HttpEndpoint {
         if parts.method == Method::OPTIONS {
             return cors::preflight(origin, &parts.headers);
         }
-        let identified = endpoint.identify.identify(&parts);
-        let answered = match identified.found().await {
+        let answered = match endpoint.identify.identify(&parts).await {
             Err(refused) => {
                 if parts.version == Version::HTTP_2 {
                     body::discard(body).await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use axum::body::Body;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use callward_core::{Caller, Transport};
 use futures_util::future::Either;
 use futures_util::{StreamExt, stream};
@@ -16,7 +16,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::time::sleep;
 
 use super::accept::{self, Accepts};
-use super::endpoint::{Endpoint, not_acceptable, reply, set_retry_after, status};
+use super::endpoint::{Endpoint, not_acceptable, reply, set_retry_after};
 use super::mirrored;
 use super::session::Session;
 use super::stream::{REPORTS, call_messages, respond};
@@ -24,10 +24,10 @@ use crate::large;
 use crate::server::answer::Answer;
 use crate::server::arrival::Arrival;
 use crate::server::error::Fault;
-use crate::server::request::{Received, Request, cancelled_id, method};
+use crate::server::request::{Request, cancelled_id, method, receive};
 use crate::server::running::RunningCall;
 use crate::server::service::Step;
-use crate::wire::{Era, header};
+use crate::wire::{Era, Message, header};
 
 /// Answers a message: POST.
 pub(super) async fn take(
@@ -38,7 +38,7 @@ pub(super) async fn take(
 ) -> Result<Response, Fault> {
     let accepts = Accepts::of(&parts.headers);
     if !accepts.json {
-        return Err(not_acceptable());
+        return Err(not_acceptable(accept::PRESCRIBED));
     }
     if !header::is_of(&parts.headers, accept::JSON) {
         return Err(Fault::transport(
@@ -49,8 +49,8 @@ pub(super) async fn take(
     // held until the request is answered, as the message borrows its bytes
     let (body, _held) = endpoint.bodies.read(body).await?;
     let one = &READING[usize::from(body.len() > VERY_LARGE)];
-    match large::read(one, body.len(), move || Received::parse(&body)).await? {
-        Received::Request(mut request) => {
+    match large::read(one, body.len(), move || receive(&body)).await? {
+        Either::Left(mut request) => {
             let answered = async {
                 mirrored::take_key(&parts.headers, &mut request)?;
                 answer(endpoint, caller, parts, accepts, &request).await
@@ -58,16 +58,16 @@ pub(super) async fn take(
             let answered = answered.await;
             answered.map_err(|fault| fault.under(Some(&request.id)))
         }
-        other => {
+        Either::Right(other) => {
             mirrored::stated_version(&parts.headers)?;
-            if let Received::Notification { method, params } = other
+            if let Message::Notification { method, params } = other
                 && let Some(session) = endpoint.session(caller, parts)?
                 && method == method::CANCELLED
                 && let Some(id) = cancelled_id(params.as_ref())
             {
                 session.calls.cancel(&id);
             }
-            Ok(status(StatusCode::ACCEPTED))
+            Ok(IntoResponse::into_response(StatusCode::ACCEPTED))
         }
     }
 }
@@ -152,7 +152,7 @@ async fn answer(
             let messages = stream::iter(first).chain(call_messages(answer, (out, queue)));
             Ok(respond(messages, keep_alive))
         }
-        Step::Listen(_) if !accepts.events => Err(not_acceptable()),
+        Step::Listen(_) if !accepts.events => Err(not_acceptable(accept::PRESCRIBED)),
         Step::Listen(subscription) => Ok(endpoint.notify(parts, subscription, pending())),
     }
 }
@@ -160,12 +160,12 @@ async fn answer(
 /// Responds with the answer of a call, and says how to get scopes that its caller lacks, or when a
 /// limit that it reached allows it.
 fn called(endpoint: &Endpoint, parts: &Parts, answer: Answer) -> Response {
-    let scopes = answer.needed_scopes();
+    let scopes = &answer.scopes;
     let challenge = (!scopes.is_empty())
         .then(|| endpoint.identify.step_up(parts, &scopes.join(" ")))
         .flatten();
     let retry_after = answer.retry_after;
-    let mut response = reply(answer.status(), answer);
+    let mut response = reply(answer.status, answer);
     set_retry_after(&mut response, retry_after);
     if let Some(challenge) = challenge {
         response.headers_mut().insert(WWW_AUTHENTICATE, challenge);

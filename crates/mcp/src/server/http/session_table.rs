@@ -107,9 +107,8 @@ impl SessionTable {
         if self.next_expiry.is_some_and(|expiry| expiry <= now) {
             self.sweep(now);
         }
-        let of_client = client
-            .as_ref()
-            .and_then(|client| self.by_client.get(client));
+        let of_client = client.as_ref();
+        let of_client = of_client.and_then(|client| self.by_client.get(client));
         if of_client.is_some_and(|open| *open >= self.limits.per_client) {
             self.make_space(client.as_ref(), self.limits.per_client, now)?;
         } else if self.sessions.len() >= self.limits.all {
