@@ -72,8 +72,7 @@ pub(crate) fn routes(runtime: Arc<Runtime>, access: Access) -> Router {
         router = router.route(
             path,
             handler.route_layer(from_fn(move |request, next| {
-                let access = access.clone();
-                async move { access.admit(role, request, next).await }
+                access.clone().admit(role, request, next)
             })),
         );
     }

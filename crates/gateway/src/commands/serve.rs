@@ -1,7 +1,7 @@
 //! `callward serve`: the gateway over HTTP.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -31,16 +31,22 @@ use crate::{admin, connections, evidence, http, output, shutdown, telemetry, vie
 /// The config file that is used if it is in the current folder and no other is named.
 pub(crate) const DEFAULT_FILE: &str = "callward.toml";
 
+/// Returns that file, if it is there.
+pub(crate) fn default_file() -> Option<PathBuf> {
+    Some(PathBuf::from(DEFAULT_FILE)).filter(|file| file.exists())
+}
+
 pub(crate) async fn run(mut args: Serve, state: Option<&StateDir>, log: &Log) -> Outcome {
-    if args.config.is_none() && Path::new(DEFAULT_FILE).exists() {
-        args.config = Some(PathBuf::from(DEFAULT_FILE));
-        output::note(format_args!("using {DEFAULT_FILE} in this folder"));
-    }
-    if args.config.is_none() && !args.check {
-        output::note(format_args!(
-            "no --config, and no {DEFAULT_FILE} in this folder: serving the embedded sample, one \
-             replica set of two servers over a small shop"
-        ));
+    if args.config.is_none() {
+        args.config = default_file();
+        if args.config.is_some() {
+            output::note(format_args!("using {DEFAULT_FILE} in this folder"));
+        } else if !args.check {
+            output::note(format_args!(
+                "no --config, and no {DEFAULT_FILE} in this folder: serving the embedded sample, one \
+                 replica set of two servers over a small shop"
+            ));
+        }
     }
     let mut config = match &args.config {
         Some(file) => Config::load(file, Servers::Some)?,

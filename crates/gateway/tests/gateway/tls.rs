@@ -17,8 +17,8 @@ use tokio_rustls::TlsConnector;
 
 use crate::audit::records;
 use crate::support::{
-    CALLWARD, Gateway, answer_of, answered, http_over, program, result, sample, serve, trusting,
-    within,
+    CALLWARD, Gateway, answer_of, answered, ends, http_over, program, result, sample, serve, text,
+    trusting, within,
 };
 
 /// A certificate, which its own key signs unless an authority does, and the key, in files.
@@ -99,6 +99,12 @@ async fn tools_are_listed_over_both_protocols_to_who_trusts_the_certificate() {
     let stranger = http_over(Own::new().client("h2", None));
     let refused = stranger.get(gateway.public("/healthz")).send().await;
     assert!(refused.unwrap_err().is_connect());
+    let asked = ends(&["servers", "--url", &gateway.public("")]).await;
+    let said = text(&asked.stderr);
+    assert!(
+        said.contains("is not trusted: invalid peer certificate"),
+        "{said}"
+    );
     gateway.stopped().await;
 }
 
