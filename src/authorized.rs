@@ -85,8 +85,9 @@ pub(crate) fn noting(layer: AuthorizeLayer, audit: &callward_audit::AuditLayer) 
     };
     layer.on_refused(move |call, error| {
         if call.plan().audit.level == callward_core::AuditLevel::None {
-            let tool = format!("{}.{}", call.tool().set(), call.tool().name());
-            log.note_refused(&tool, Some(call.caller()), call.inbound.as_ref(), error);
+            let (tool, inbound) = (call.tool(), call.inbound.as_ref());
+            let name = tool.name().as_str();
+            log.note_refused(name, Some(tool), Some(call.caller()), inbound, error);
         }
     })
 }

@@ -152,7 +152,7 @@ async fn refusals_of_unknown_tools_are_cut_and_rate_limited() {
     let long = "x".repeat(10_000);
     let error = ToolError::new(ErrorKind::UnknownTool, Delivery::NotSent, "no tool");
     for _ in 0..60 {
-        log.note_refused(&long, Some(&ada()), None, &error);
+        log.note_refused(&long, None, Some(&ada()), None, &error);
     }
     log.close().await;
     let records = bed.records("refused");

@@ -40,6 +40,9 @@ fn show(outcome: &Value, raw: Option<&RawValue>, args: &Call) -> bool {
             output::json(&json!({ "error": error }));
         }
         output::error(&shown("", &error["message"]));
+        if let Some(advice) = error["advice"].as_str() {
+            output::note(advice);
+        }
         tell(error);
     }
     if args.explain
