@@ -102,15 +102,9 @@ pub(crate) async fn serve<L, R>(
                 certificate: None,
                 place,
             };
-            match &tls {
+            match tls.clone() {
                 None => open.spawn(AtOnce::new(plain(stream, client, routes, stop))),
-                Some(tls) => open.spawn(AtOnce::new(secured(
-                    tls.clone(),
-                    stream,
-                    client,
-                    routes,
-                    stop,
-                ))),
+                Some(tls) => open.spawn(AtOnce::new(secured(tls, stream, client, routes, stop))),
             };
         }
     }
@@ -207,7 +201,7 @@ where
     R: Routes<Future: Send>,
 {
     let (caller, place) = (client.caller, client.place.clone());
-    let frames = Some(Frames::default());
+    let frames = Some(Frames::new());
     let stream = TokioIo::new(Written::new(stream, place.clone(), frames));
     let serving = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())

@@ -50,10 +50,8 @@ impl Role {
 
     /// Returns `true` if a credential names the role or a greater one, whatever its scopes.
     fn is_named(self, credential: &Credential) -> bool {
-        let [name, _] = self.needs();
-        [name, OPERATOR]
-            .iter()
-            .any(|role| credential.roles.contains(*role))
+        let roles = &credential.roles;
+        roles.contains(OPERATOR) || roles.contains(self.needs()[0])
     }
 
     /// Returns what a credential entitles to.
@@ -184,9 +182,7 @@ impl Access {
 fn forbidden(needed: Role, credential: &Credential) -> Response {
     let [role, scope] = needed.needs();
     let text = match needed.is_named(credential) {
-        true => {
-            format!("this key or token has the role, but is limited to scopes without `{scope}`")
-        }
+        true => format!("this needs the scope `{scope}`; the role of the key or token is enough"),
         false => format!("this needs a key or a token with the role `{role}`"),
     };
     let mut refused = Refused::new(StatusCode::FORBIDDEN, text);

@@ -140,13 +140,10 @@ impl Remote {
         arguments: Option<Bytes>,
         who: &[(&str, String)],
     ) -> Result<Value, AppError> {
-        let path = ["tools", tool, "explain"];
-        let path = if arguments.is_some() {
-            &path[..]
-        } else {
-            &path[..2]
+        let mut url = match arguments {
+            Some(_) => self.api(&["tools", tool, "explain"])?,
+            None => self.api(&["tools", tool])?,
         };
-        let mut url = self.api(path)?;
         if !who.is_empty() {
             url.query_pairs_mut().extend_pairs(who);
         }

@@ -66,21 +66,17 @@ fn content(result: &RawValue) -> Vec<String> {
         return vec![structured.to_owned()];
     }
     let shown = blocks.into_iter().map(|block| {
-        let of = |paths: &[&str]| -> Vec<&str> {
-            let found = paths.iter().filter_map(|at| block.pointer(at)?.as_str());
+        let of = |paths: &str| -> Vec<&str> {
+            let found = paths
+                .split(' ')
+                .filter_map(|at| block.pointer(at)?.as_str());
             found.collect()
         };
-        match of(&["/text", "/resource/text"])[..] {
+        match of("/text /resource/text")[..] {
             [text, ..] => text.to_owned(),
             [] => {
-                let what = [
-                    "/type",
-                    "/mimeType",
-                    "/uri",
-                    "/resource/mimeType",
-                    "/resource/uri",
-                ];
-                format!("[{}: `--json` prints it]", of(&what).join(" "))
+                let what = of("/type /mimeType /uri /resource/mimeType /resource/uri");
+                format!("[{}: `--json` prints it]", what.join(" "))
             }
         }
     });

@@ -17,16 +17,12 @@ pub(super) struct Frames {
     head: Vec<u8>,
 }
 
-impl Default for Frames {
-    fn default() -> Self {
-        Self {
-            before: PREFACE,
-            head: Vec::with_capacity(HEAD),
-        }
-    }
-}
-
 impl Frames {
+    pub(super) fn new() -> Self {
+        let (before, head) = (PREFACE, Vec::new());
+        Self { before, head }
+    }
+
     /// Returns how many control frames these bytes complete the heads of: all but HEADERS, and DATA
     /// that has some. The library alone bounds those.
     pub(super) fn control(&mut self, mut bytes: &[u8]) -> u32 {
@@ -61,7 +57,7 @@ mod tests {
             sent.resize(sent.len() + length, kind);
         }
         for size in 1..sent.len() {
-            let mut frames = Frames::default();
+            let mut frames = Frames::new();
             let found: u32 = sent.chunks(size).map(|part| frames.control(part)).sum();
             assert_eq!(found, 5, "{size}");
         }
