@@ -75,8 +75,8 @@ struct State {
     longest: u64,
     /// Since when the client has read nothing of them.
     read_at: Instant,
-    /// What the control frames of the client of HTTP/2 have cost beyond the time that has passed, and
-    /// when that was counted.
+    /// What the control frames of the client of HTTP/2 have cost beyond the time that has passed,
+    /// and when that was counted.
     spent: Duration,
     spent_at: Instant,
 }
@@ -268,8 +268,8 @@ impl Place {
     }
 }
 
-/// What a control frame of HTTP/2 costs: so many may come without anything else in the long run. One
-/// takes some microseconds of work.
+/// What a control frame of HTTP/2 costs: so many may come without anything else in the long run.
+/// One takes some microseconds of work.
 const FRAME: Duration = Duration::from_millis(10);
 
 /// How many may come at once: as many as Envoy lets wait for their answers. To send more, a client
