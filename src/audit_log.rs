@@ -1,6 +1,9 @@
 //! The audit log of a stack.
 
+use std::sync::Arc;
+
 use callward_audit::{AuditLayer, AuditLog};
+use callward_core::{Caller, Inbound, ToolError};
 
 use crate::builder::StackBuilder;
 use crate::stack::Stack;
@@ -20,5 +23,21 @@ impl Stack {
     #[must_use]
     pub fn audit(&self) -> Option<&AuditLog> {
         self.0.audit.log.as_ref()
+    }
+
+    /// Writes into the audit log, if there is one, that a call of this name was refused before any
+    /// layer saw it.
+    pub fn note_refused(
+        &self,
+        tool: &str,
+        caller: &Caller,
+        inbound: Option<&Arc<Inbound>>,
+        error: &ToolError,
+    ) {
+        if let Some(audit) = self.audit() {
+            let entry = self.catalogue().find(tool).cloned();
+            let known = entry.as_ref().map(|entry| &**entry.tool());
+            audit.note_refused(tool, known, caller, inbound, error);
+        }
     }
 }

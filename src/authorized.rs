@@ -85,8 +85,14 @@ pub(crate) fn noting(layer: AuthorizeLayer, audit: &callward_audit::AuditLayer) 
     };
     layer.on_refused(move |call, error| {
         if call.plan().audit.level == callward_core::AuditLevel::None {
-            let tool = format!("{}.{}", call.tool().set(), call.tool().name());
-            log.note_refused(&tool, call.caller(), call.inbound.as_ref(), error);
+            let (tool, inbound) = (call.tool(), call.inbound.as_ref());
+            log.note_refused(
+                tool.name().as_str(),
+                Some(tool),
+                call.caller(),
+                inbound,
+                error,
+            );
         }
     })
 }

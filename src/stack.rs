@@ -81,9 +81,7 @@ impl Stack {
             Err(error) => {
                 // no call was made, so no layer saw it
                 #[cfg(feature = "audit")]
-                if let Some(audit) = self.audit() {
-                    audit.note_refused(tool, &Caller::local(), None, &error);
-                }
+                self.note_refused(tool, &Caller::local(), None, &error);
                 Err(error)
             }
         }
@@ -93,7 +91,7 @@ impl Stack {
     /// be added. `arguments` is a raw JSON object; empty stands for `{}`.
     ///
     /// A call that cannot be prepared leaves no audit record: code that knows the caller writes one
-    /// with [`note_refused`](crate::audit::AuditLog::note_refused).
+    /// with [`note_refused`](Self::note_refused).
     ///
     /// # Errors
     ///

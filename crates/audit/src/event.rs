@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use callward_core::{
     AuditLevel, Authorization, Caller, ConfirmRule, CredentialKind, Delivery, ErrorKind,
-    HedgeStatus, Inbound, ToolCall, ToolError,
+    HedgeStatus, Inbound, Tool, ToolCall, ToolError,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -128,13 +128,20 @@ impl Recorder {
 
     pub(crate) fn refused(
         &self,
-        tool: &str,
+        name: &str,
+        known: Option<&Tool>,
         caller: &Caller,
         inbound: Option<&Arc<Inbound>>,
         error: &ToolError,
     ) -> String {
         let mut out = Members::new("refused");
-        out.put("tool", cut(tool));
+        match known {
+            Some(tool) => {
+                out.put("tool", tool.name().as_str());
+                out.put("set", tool.set().as_str());
+            }
+            None => out.put("tool", cut(name)),
+        }
         out.put("outcome", "refused");
         out.put("client", client(inbound));
         self.caller(caller, &mut out);

@@ -79,13 +79,6 @@ impl StackBackend {
         hidden.map(|server| server.id).collect()
     }
 
-    /// Writes a refused call to the audit log.
-    fn note(&self, tool: &str, caller: &Arc<Caller>, from: Option<&Arc<Inbound>>, why: &ToolError) {
-        if let Some(audit) = self.runtime.stack.audit() {
-            audit.note_refused(tool, caller, from, why);
-        }
-    }
-
     fn start(&self, request: CallRequest) -> Result<ToolCall, ToolError> {
         let not_sent = |kind, why: String| ToolError::new(kind, Delivery::NotSent, why);
         if self.runtime.stop.cut_off.is_cancelled() {
@@ -205,7 +198,8 @@ impl Backend for StackBackend {
         let (caller, inbound) = (request.caller.clone(), request.inbound.clone());
         let call = self.start(request).map_err(|error| {
             // no call was made, so no layer saw it
-            self.note(&name, &caller, inbound.as_ref(), &error);
+            let stack = &self.runtime.stack;
+            stack.note_refused(&name, &caller, inbound.as_ref(), &error);
             self.refuse(error)
         });
         let (stack, recorder) = (self.runtime.stack.clone(), self.runtime.recorder.clone());
@@ -229,7 +223,8 @@ impl Backend for StackBackend {
     }
 
     fn refused(&self, tool: &str, caller: &Arc<Caller>, inbound: &Arc<Inbound>, why: &ToolError) {
-        self.note(tool, caller, Some(inbound), why);
+        let stack = &self.runtime.stack;
+        stack.note_refused(tool, caller, Some(inbound), why);
     }
 
     fn session_ended(&self, caller: &Arc<Caller>) {

@@ -1,6 +1,7 @@
 //! Accepts connections, and serves each until its end.
 
 mod descriptors;
+mod frames;
 mod held;
 mod open;
 mod tls;
@@ -35,6 +36,7 @@ use tokio_util::task::TaskTracker;
 use tower::Service;
 
 use crate::at_once::AtOnce;
+use frames::Frames;
 use held::Held;
 use open::{Asked, Open, Place};
 use written::Written;
@@ -100,15 +102,9 @@ pub(crate) async fn serve<L, R>(
                 certificate: None,
                 place,
             };
-            match &tls {
+            match tls.clone() {
                 None => open.spawn(AtOnce::new(plain(stream, client, routes, stop))),
-                Some(tls) => open.spawn(AtOnce::new(secured(
-                    tls.clone(),
-                    stream,
-                    client,
-                    routes,
-                    stop,
-                ))),
+                Some(tls) => open.spawn(AtOnce::new(secured(tls, stream, client, routes, stop))),
             };
         }
     }
@@ -177,7 +173,7 @@ where
     R: Routes<Future: Send>,
 {
     let (caller, place) = (client.caller, client.place.clone());
-    let stream = TokioIo::new(Written::new(stream, place.clone()));
+    let stream = TokioIo::new(Written::new(stream, place.clone(), None));
     let serving = http1::Builder::new()
         .max_buf_size(BUFFER)
         .serve_connection(stream, service(client, routes, until_dropped));
@@ -205,7 +201,8 @@ where
     R: Routes<Future: Send>,
 {
     let (caller, place) = (client.caller, client.place.clone());
-    let stream = TokioIo::new(Written::new(stream, place.clone()));
+    let frames = Some(Frames::new());
+    let stream = TokioIo::new(Written::new(stream, place.clone(), frames));
     let serving = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS)

@@ -97,11 +97,8 @@ pub(crate) fn error(error: &impl Display) {
 /// Writes a warning.
 pub(crate) fn warning(warning: &impl Display) {
     let yellow = colour(AnsiColor::Yellow);
-    write(
-        "WARN",
-        paint("warning:", yellow, *STDERR_COLOURED) + " ",
-        warning,
-    );
+    let head = paint("warning:", yellow, *STDERR_COLOURED) + " ";
+    write("WARN", head, warning);
 }
 
 pub(crate) const LATE: &str = "they came faster than they could be written";

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use scopeguard::{ScopeGuard, guard};
 use serde::{Deserialize, Serialize};
@@ -48,12 +48,10 @@ impl fmt::Debug for Token {
 
 impl fmt::Display for Gateway {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let config = self
-            .config
-            .as_ref()
-            .map(|config| config.display().to_string());
-        let config = config.as_deref().unwrap_or("no config file");
-        write!(f, "--url {}  (pid {}, {config})", self.admin, self.pid)
+        let config = self.config.as_deref();
+        let config = config.unwrap_or_else(|| Path::new("no config file"));
+        let (admin, pid) = (&self.admin, self.pid);
+        write!(f, "--url {admin}  (pid {pid}, {})", config.display())
     }
 }
 

@@ -71,17 +71,15 @@ impl Taken {
                 .retain(|decision| decision.stage != Stage::Authorize);
             trail
         });
-        match (result, trail) {
-            (Err(mut error), Some(trail)) => {
-                error.trail = Some(Arc::new(trail));
+        match result {
+            Err(mut error) => {
+                error.trail = trail.map(Arc::new);
                 Err(error)
             }
-            (Err(error), None) => Err(error),
-            (Ok(output), trail) => {
-                let output = match self.reports.cache {
-                    true => mark(output, &self.record),
-                    false => output,
-                };
+            Ok(mut output) => {
+                if self.reports.cache {
+                    output = mark(output, &self.record);
+                }
                 Ok(match trail {
                     Some(trail) => with_meta(output, TRAIL_META, &trail),
                     None => output,

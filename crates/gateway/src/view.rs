@@ -10,6 +10,7 @@ use callward::{CallPlan, Candidate, Effect, Explanation, LearnedLifetime, Stack,
 use serde_json::{Map, Value, json};
 
 use crate::config::show_duration;
+use crate::table::split;
 
 /// Describes why a call failed.
 pub(crate) fn error(error: &ToolError) -> Value {
@@ -234,25 +235,22 @@ pub(crate) fn missing(stack: &Stack) -> Vec<Value> {
     down.chain(refused).collect()
 }
 
+/// What to do about the status that a server answers with.
+const ADVICE: [&str; 5] = [
+    "HTTP 401 | it asks for authorization: give it `headers = { authorization = \"Bearer ...\" }` in \
+     a config file",
+    "HTTP 403 | it refuses these credentials or this host",
+    "HTTP 404 | check the path of its URL, often /mcp",
+    "HTTP 405 | it may have the HTTP+SSE transport of 2024-11-05 only, which is not supported: try \
+     its URL for streamable HTTP, often /mcp",
+    "HTTP 501 | check its URL: endpoints are often at /mcp",
+];
+
 /// Adds what to do about the reason that a server is down, if that is known.
 pub(crate) fn advised(reason: &str) -> String {
-    let advice = [
-        (
-            "HTTP 401",
-            "it asks for authorization: give it `headers = { authorization = \"Bearer ...\" }` in a \
-             config file",
-        ),
-        ("HTTP 403", "it refuses these credentials or this host"),
-        ("HTTP 404", "check the path of its URL, often /mcp"),
-        (
-            "HTTP 405",
-            "it may have the HTTP+SSE transport of 2024-11-05 only, which is not supported: try its \
-             URL for streamable HTTP, often /mcp",
-        ),
-        ("HTTP 501", "check its URL: endpoints are often at /mcp"),
-    ];
-    match advice.iter().find(|(status, _)| reason.contains(status)) {
-        Some((_, advice)) => format!("{reason}; {advice}"),
+    let mut advice = ADVICE.into_iter().map(split);
+    match advice.find(|[status, _]| reason.contains(status)) {
+        Some([_, advice]) => format!("{reason}; {advice}"),
         None => reason.to_owned(),
     }
 }

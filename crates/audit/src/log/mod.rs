@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
-use callward_core::{AuditLevel, AuditRule, Caller, Delivery, ErrorKind, Inbound, ToolError};
+use callward_core::{AuditLevel, AuditRule, Caller, Delivery, ErrorKind, Inbound, Tool, ToolError};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::Instant;
@@ -147,13 +147,15 @@ impl AuditLog {
         (log, messages, writes)
     }
 
-    /// Records the refusal of a call that names an unknown tool or cannot be parsed.
+    /// Records the refusal of a call that names an unknown tool or cannot be parsed. `known` is the
+    /// tool, if there is one of this name.
     ///
     /// Never waits: with a full queue the record is dropped and counted, and at most
     /// [`MAX_REFUSALS`](Self::MAX_REFUSALS) per second are written.
     pub fn note_refused(
         &self,
-        tool: &str,
+        name: &str,
+        known: Option<&Tool>,
         caller: &Caller,
         inbound: Option<&Arc<Inbound>>,
         error: &ToolError,
@@ -161,7 +163,8 @@ impl AuditLog {
         if !self.0.state.lock().admits_refusal() {
             return;
         }
-        let members = self.0.recorder.refused(tool, caller, inbound, error);
+        let recorder = &self.0.recorder;
+        let members = recorder.refused(name, known, caller, inbound, error);
         let event = Event::Refused(time::now(), members);
         drop(self.send(event, self.try_permits(1)));
     }

@@ -152,9 +152,9 @@ async fn refusals_of_unknown_tools_are_cut_and_rate_limited() {
     let long = "x".repeat(10_000);
     let error = ToolError::new(ErrorKind::UnknownTool, Delivery::NotSent, "no tool");
     let stopping = ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, "stopping");
-    log.note_refused("a", &ada(), None, &stopping);
+    log.note_refused("a", None, &ada(), None, &stopping);
     for _ in 0..59 {
-        log.note_refused(&long, &ada(), None, &error);
+        log.note_refused(&long, None, &ada(), None, &error);
     }
     log.close().await;
     let records = bed.records("refused");

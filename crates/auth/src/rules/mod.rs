@@ -249,7 +249,7 @@ fn stricter(one: Decided, other: Decided) -> Decided {
 }
 
 /// All scopes there are, the least first: one for each effect of a tool.
-pub(crate) const SCOPES: [&str; 3] = ["tools:read", "tools:write", "tools:destroy"];
+pub const SCOPES: [&str; 3] = ["tools:read", "tools:write", "tools:destroy"];
 
 /// Returns all scopes that a call of this effect needs.
 const fn needed_scopes(effect: Effect) -> &'static [&'static str] {

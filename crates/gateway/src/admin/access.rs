@@ -5,9 +5,11 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
+use axum::body::Body;
 use axum::extract::Request;
-use axum::http::header::{AUTHORIZATION, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::Response;
@@ -16,6 +18,7 @@ use callward::{Caller, Delivery, ErrorKind, Principal, ToolError};
 use callward_auth::keys::Secret;
 use callward_auth::{Authenticated, Authenticator, Reason, Refusal, Sender, VerifyToken};
 use callward_mcp::server::Refused;
+use futures_util::StreamExt;
 
 use crate::auth::{Auth, Refusals};
 use crate::{http, view};
@@ -37,19 +40,28 @@ const VIEWER: &str = "viewer";
 const OPERATOR: &str = "operator";
 
 impl Role {
-    /// Returns what a credential entitles to. One that is limited to scopes needs the scope of
-    /// reads to view, and that of destructive calls to change something.
+    /// Returns its name in credentials, and the scope that one needs which is limited to scopes: to
+    /// change something that of destructive calls, and to view that of reads.
+    const fn needs(self) -> [&'static str; 2] {
+        match self {
+            Self::Operator => [OPERATOR, "tools:destroy"],
+            _ => [VIEWER, "tools:read"],
+        }
+    }
+
+    /// Returns `true` if a credential names the role or a greater one, whatever its scopes.
+    fn is_named(self, credential: &Credential) -> bool {
+        let roles = &credential.roles;
+        roles.contains(OPERATOR) || roles.contains(self.needs()[0])
+    }
+
+    /// Returns what a credential entitles to.
     fn of(credential: &Credential) -> Self {
         let scopes = credential.scopes.as_ref();
         let has = |scope| scopes.is_none_or(|scopes| scopes.contains(scope));
-        let is = |role| credential.roles.contains(role);
-        if is(OPERATOR) && has("tools:destroy") {
-            Self::Operator
-        } else if (is(OPERATOR) || is(VIEWER)) && has("tools:read") {
-            Self::Viewer
-        } else {
-            Self::Anyone
-        }
+        let may = |role: &Self| role.is_named(credential) && has(role.needs()[1]);
+        let mut roles = [Self::Operator, Self::Viewer].into_iter();
+        roles.find(may).unwrap_or(Self::Anyone)
     }
 }
 
@@ -80,6 +92,9 @@ impl VerifyToken for Keys {
     }
 }
 
+/// How often the sender of an open stream is identified again: as on the public listener.
+const IDENTIFIED_EVERY: Duration = Duration::from_secs(10);
+
 /// Decides about each request.
 pub(crate) struct Access {
     authenticator: Authenticator,
@@ -105,23 +120,46 @@ impl Access {
     }
 
     /// Answers a request if its sender has the role. The request has its caller then, if that is a
-    /// viewer at least.
-    pub(crate) async fn admit(&self, needed: Role, mut request: Request, next: Next) -> Response {
-        let caller = match self.identify(request.headers(), request.uri()).await {
+    /// viewer at least. A stream of events ends when its sender has the role no more.
+    pub(crate) async fn admit(
+        self: Arc<Self>,
+        needed: Role,
+        mut request: Request,
+        next: Next,
+    ) -> Response {
+        let (headers, uri) = (request.headers().clone(), request.uri().clone());
+        let caller = match self.identify(&headers, &uri).await {
             Ok(caller) if Role::of(&caller.credential) >= needed.max(Role::Viewer) => caller,
             _ if needed == Role::Anyone => return next.run(request).await,
-            Ok(_) => return forbidden(needed),
+            Ok(caller) => return forbidden(needed, &caller.credential),
             Err(refusal) => return answer(self.refusals.refuse(refusal, None, None)),
         };
-        let path = request.uri().path().to_owned();
         request.extensions_mut().insert(caller.clone());
         let answer = next.run(request).await;
         if needed == Role::Operator {
             let (principal, key) = (&caller.principal, &caller.credential.name);
-            let status = answer.status().as_u16();
+            let (path, status) = (uri.path(), answer.status().as_u16());
             tracing::info!(%principal, key, path, status, "an operator's request");
         }
-        answer
+        let kind = answer.headers().get(CONTENT_TYPE);
+        if kind.is_none_or(|kind| kind != "text/event-stream") {
+            return answer;
+        }
+        let refused = Box::pin(self.refused(needed, headers, uri));
+        answer.map(|events| Body::from_stream(events.into_data_stream().take_until(refused)))
+    }
+
+    /// Waits until the sender of a request has the role no more. One that cannot be checked for now
+    /// still has it.
+    async fn refused(self: Arc<Self>, needed: Role, headers: HeaderMap, uri: Uri) {
+        loop {
+            tokio::time::sleep(IDENTIFIED_EVERY).await;
+            match self.identify(&headers, &uri).await {
+                Ok(caller) if Role::of(&caller.credential) >= needed => {}
+                Err(refusal) if refusal.reason == Reason::Unavailable => {}
+                _ => return,
+            }
+        }
     }
 
     async fn identify(&self, headers: &HeaderMap, uri: &Uri) -> Result<Arc<Caller>, Refusal> {
@@ -142,12 +180,12 @@ impl Access {
     }
 }
 
-fn forbidden(needed: Role) -> Response {
-    let role = match needed {
-        Role::Operator => OPERATOR,
-        _ => VIEWER,
+fn forbidden(needed: Role, credential: &Credential) -> Response {
+    let [role, scope] = needed.needs();
+    let text = match needed.is_named(credential) {
+        true => format!("this needs the scope `{scope}`; the role of the key or token is enough"),
+        false => format!("this needs a key or a token with the role `{role}`"),
     };
-    let text = format!("this needs a key or a token with the role `{role}`");
     let mut refused = Refused::new(StatusCode::FORBIDDEN, text);
     let challenge = HeaderValue::from_static("Bearer error=\"insufficient_scope\"");
     refused.challenge = Some(challenge);
@@ -170,7 +208,76 @@ fn answer(refused: Refused) -> Response {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use axum::Router;
+    use axum::body::to_bytes;
+    use axum::middleware::from_fn;
+    use axum::response::sse::{Event, Sse};
+    use axum::routing::get;
+    use futures_util::stream;
+    use opentelemetry::metrics::MeterProvider;
+    use opentelemetry_sdk::metrics::SdkMeterProvider;
+    use tokio::time::{Instant, sleep};
+    use tower::ServiceExt;
+
     use super::*;
+
+    /// Whether the one token there is has been revoked.
+    #[derive(Default)]
+    struct Revoked(AtomicBool);
+
+    impl VerifyToken for Revoked {
+        fn verify(&self, _: &str, _: Option<IpAddr>) -> Authenticated {
+            match self.0.load(Ordering::Relaxed) {
+                true => Reason::Revoked.into(),
+                false => Authenticated::Now(Ok(local(CredentialKind::ApiKey))),
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_ends_when_the_credential_of_its_reader_is_revoked() {
+        let revoked = Arc::new(Revoked::default());
+        let refusals = Refusals::new(&SdkMeterProvider::default().meter("test"));
+        let mut access = Access::new(&Auth::default(), None, &refusals);
+        access.authenticator.tokens = Some(revoked.clone());
+        let access = Arc::new(access);
+        let events = get(async || Sse::new(stream::pending::<Result<Event, Infallible>>()));
+        let events = events.route_layer(from_fn(move |request, next| {
+            access.clone().admit(Role::Viewer, request, next)
+        }));
+        let request = Request::get("/").header(AUTHORIZATION, "Bearer token");
+        let request = request.body(Body::empty()).unwrap();
+        let answer = Router::new().route("/", events).oneshot(request).await;
+        let began = Instant::now();
+        let revoke = async {
+            sleep(IDENTIFIED_EVERY * 5 / 2).await;
+            revoked.0.store(true, Ordering::Relaxed);
+        };
+        let (read, ()) = tokio::join!(to_bytes(answer.unwrap().into_body(), 1024), revoke);
+        assert_eq!(
+            (read.unwrap().len(), began.elapsed()),
+            (0, IDENTIFIED_EVERY * 3)
+        );
+    }
+
+    #[tokio::test]
+    async fn who_lacks_a_scope_only_is_told_so() {
+        let mut credential = Credential::default();
+        credential.scopes = Some(["tools:read".to_owned()].into());
+        for (role, lacks) in [
+            ("viewer", "with the role `operator`"),
+            (OPERATOR, "`tools:destroy`"),
+        ] {
+            credential.roles.insert(role.to_owned());
+            let refused = forbidden(Role::Operator, &credential).into_body();
+            let said = to_bytes(refused, 1024).await.unwrap();
+            let said = String::from_utf8_lossy(&said);
+            assert!(said.contains(lacks), "{said}");
+        }
+    }
 
     #[test]
     fn a_role_is_limited_by_the_scopes_of_its_credential() {

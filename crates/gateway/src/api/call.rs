@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use callward::core::HedgeStatus;
-use callward::{CallRecord, Caller, ServerId, ToolError, Trail};
+use callward::{CallRecord, Caller, ErrorKind, ServerId, ToolError, Trail};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -39,14 +39,10 @@ pub(super) async fn make(
     let record = Arc::new(CallRecord::new());
     let mut call = stack
         .prepare(tool, arguments)
-        .inspect_err(|error| {
-            // no call was made, so no layer saw it
-            if let Some(audit) = stack.audit() {
-                audit.note_refused(tool, &caller, None, error);
-            }
-        })?
+        // no call was made, so no layer saw it
+        .inspect_err(|error| stack.note_refused(tool, &caller, None, error))?
         .with_record(record.clone())
-        .with_caller(caller);
+        .with_caller(caller.clone());
     if let Some(pin) = pin {
         call = call.pinned_to(pin);
     }
@@ -59,7 +55,7 @@ pub(super) async fn make(
     let trail = Trail::observed(&called, applied, &facts, Some(&answer));
     let (result, error) = match answer {
         Ok(output) => (serde_json::from_slice(output.body()).ok(), None),
-        Err(error) => (None, Some(view::error(&error))),
+        Err(error) => (None, Some(described(&error, &caller))),
     };
     let facts = json!({
         "tool": tool,
@@ -81,4 +77,21 @@ pub(super) async fn make(
         "error": error,
     });
     Ok(Outcome { facts, result })
+}
+
+/// Describes why a call failed. The caller is an operator, who may know which rule hides a tool.
+fn described(error: &ToolError, caller: &Caller) -> Value {
+    let mut view = view::error(error);
+    if let (ErrorKind::UnknownTool, Some(by)) = (error.kind, &error.authorization) {
+        let roles: Vec<_> = caller.credential.roles.iter().map(String::as_str).collect();
+        view["advice"] = format!(
+            "rule `{}` hides it from the principal `{}` with the role `{}`, who makes this call; a \
+             rule of `[[authorize]]` for either allows it",
+            by.rule,
+            caller.principal,
+            roles.join("` and `")
+        )
+        .into();
+    }
+    view
 }

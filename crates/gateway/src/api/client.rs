@@ -21,6 +21,8 @@ use super::SERVER;
 use super::events::{self, Events};
 use crate::admin::access::Access;
 use crate::auth::Auth;
+use crate::commands::serve::default_file;
+use crate::config::{AdminAddress, Config, Servers};
 use crate::error::AppError;
 use crate::registered::{self, Gateway, Token};
 use crate::runtime::Runtime;
@@ -70,10 +72,16 @@ impl Remote {
         };
         let answer = remote.send(&remote.at(&["readyz"]), None).await;
         let answer = answer.map_err(|error| {
-            AppError::Remote(format!(
-                "nothing answers at {url}: {error}\n\
-                 start a gateway with `callward serve`, or name one by its admin address: `--url URL`",
-            ))
+            AppError::Remote(match error.starts_with("invalid peer certificate") {
+                true => format!(
+                    "what answers at {url} is not trusted: {error}\n\
+                     check the name in the URL; SSL_CERT_FILE names a file with authorities to trust",
+                ),
+                false => format!(
+                    "nothing answers at {url}: {error}\n\
+                     start a gateway with `callward serve`, or name one by its admin address: `--url URL`",
+                ),
+            })
         })?;
         let body = whole(answer).await.unwrap_or_default();
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
@@ -132,13 +140,10 @@ impl Remote {
         arguments: Option<Bytes>,
         who: &[(&str, String)],
     ) -> Result<Value, AppError> {
-        let path = ["tools", tool, "explain"];
-        let path = if arguments.is_some() {
-            &path[..]
-        } else {
-            &path[..2]
+        let mut url = match arguments {
+            Some(_) => self.api(&["tools", tool, "explain"])?,
+            None => self.api(&["tools", tool])?,
         };
-        let mut url = self.api(path)?;
         if !who.is_empty() {
             url.query_pairs_mut().extend_pairs(who);
         }
@@ -323,11 +328,12 @@ pub(crate) async fn find(
 }
 
 /// Returns the admin address of the gateway that runs with this config file, or of the only one
-/// that runs. If none is registered, it is the default address.
+/// that runs. If none is registered, it is the address in the config file, or the default one.
 ///
 /// # Errors
 ///
-/// [`AppError`] if several gateways could be meant, or none runs with this config file.
+/// [`AppError`] if several gateways could be meant, or none runs with the config file, or that is
+/// wrong.
 fn address(state: Option<&StateDir>, config: Option<&Path>) -> Result<String, AppError> {
     let all = state.map(registered::gateways).unwrap_or_default();
     let listed: String = all.iter().map(|one| format!("\n  {one}")).collect();
@@ -340,10 +346,22 @@ fn address(state: Option<&StateDir>, config: Option<&Path>) -> Result<String, Ap
     let with = config.map_or_else(String::new, |_| format!(" with {shown}"));
     match &all.iter().filter(is_meant).collect::<Vec<_>>()[..] {
         [only] => Ok(only.admin.clone()),
-        [] if config.is_none() => Ok(format!("http://{}", admin::DEFAULT)),
-        [] if all.is_empty() => Err(AppError::Remote(format!(
-            "no gateway is running{with}; start it with `callward serve --config {shown}`"
-        ))),
+        [] if all.is_empty() => {
+            let file = config.map(Path::to_owned).or_else(default_file);
+            let file = file.map(|file| Config::load(&file, Servers::Any));
+            let stated = file.transpose()?.and_then(|file| file.admin.listen);
+            let default = config
+                .is_none()
+                .then_some(AdminAddress::Tcp(admin::DEFAULT));
+            let is_known =
+                |at: &AdminAddress| !matches!(at, AdminAddress::Tcp(at) if at.port() == 0);
+            match stated.filter(is_known).or(default) {
+                Some(address) => Ok(address.to_string()),
+                None => Err(AppError::Remote(format!(
+                    "no gateway is running{with}; start it with `callward serve --config {shown}`"
+                ))),
+            }
+        }
         [] => Err(AppError::Remote(format!(
             "no gateway is running{with}, but others are; name one:{listed}"
         ))),

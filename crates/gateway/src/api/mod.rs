@@ -12,16 +12,16 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Extension, Path, RawQuery, Request, State};
-use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::http::{Method, StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use axum::routing::{MethodRouter, get, post};
 use bytes::Bytes;
 use callward::core::{Credential, CredentialKind};
-use callward::{Caller, Delivery, ErrorKind, Explanation, Principal, ServerId, Stack, ToolError};
-use reqwest::Url;
+use callward::{Caller, Delivery, ErrorKind, Principal, ServerId, Stack, ToolError};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use url::form_urlencoded;
 
 use crate::admin::access::{Access, Role, local};
 use crate::http::{json, scrape};
@@ -63,7 +63,7 @@ pub(crate) fn routes(runtime: Arc<Runtime>, access: Access) -> Router {
         ("/api/tools", Viewer, get(tools)),
         ("/api/tools/{tool}", Viewer, get(explain)),
         ("/api/tools/{tool}/call", Operator, post(make_call)),
-        ("/api/tools/{tool}/explain", Viewer, post(explain_call)),
+        ("/api/tools/{tool}/explain", Viewer, post(explain)),
     ];
     let access = Arc::new(access);
     let mut router = Router::new();
@@ -72,8 +72,7 @@ pub(crate) fn routes(runtime: Arc<Runtime>, access: Access) -> Router {
         router = router.route(
             path,
             handler.route_layer(from_fn(move |request, next| {
-                let access = access.clone();
-                async move { access.admit(role, request, next).await }
+                access.clone().admit(role, request, next)
             })),
         );
     }
@@ -122,18 +121,14 @@ fn refuse(status: StatusCode, message: String) -> Response {
 /// Refuses a POST whose content type is not JSON: a page of any site may send such a request
 /// without a preflight.
 async fn only_json(request: Request, next: Next) -> Response {
-    if request.method() == Method::POST && !is_json(request.headers()) {
+    let kind = request.headers().get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if request.method() == Method::POST && !kind.eq_ignore_ascii_case("application/json") {
         let message = "expected `content-type: application/json`".to_owned();
         return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, message);
     }
     next.run(request).await
-}
-
-fn is_json(headers: &HeaderMap) -> bool {
-    let kind = headers.get(header::CONTENT_TYPE);
-    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let kind = kind.split_once(';').map_or(kind, |(kind, _)| kind);
-    kind.trim().eq_ignore_ascii_case("application/json")
 }
 
 async fn tools(State(runtime): Shared) -> Response {
@@ -141,30 +136,29 @@ async fn tools(State(runtime): Shared) -> Response {
     json(StatusCode::OK, &view::tools(&runtime.stack))
 }
 
+/// Explains a tool, or with POST one call of it.
 async fn explain(
     State(runtime): Shared,
     Path(tool): Path<String>,
     RawQuery(query): RawQuery,
-) -> Response {
-    runtime.started.finished().await;
-    explained(match query.map(|query| caller(&query)) {
-        Some(caller) => caller.and_then(|caller| runtime.stack.explain_as(&tool, &caller)),
-        None => runtime.stack.explain(&tool),
-    })
-}
-
-async fn explain_call(
-    State(runtime): Shared,
-    Path(tool): Path<String>,
-    RawQuery(query): RawQuery,
+    method: Method,
     arguments: Bytes,
 ) -> Response {
     runtime.started.finished().await;
-    let call = check(&arguments).and_then(|()| runtime.stack.prepare(&tool, arguments));
-    explained(call.and_then(|call| {
-        let caller = caller(query.as_deref().unwrap_or_default())?;
-        runtime.stack.explain_prepared(&call.with_caller(caller))
-    }))
+    let (stack, caller) = (&runtime.stack, query.as_deref().map(caller).transpose());
+    let explained = caller.and_then(|caller| match caller {
+        caller if method == Method::POST => {
+            check(&arguments)?;
+            let caller = caller.unwrap_or_else(|| local(CredentialKind::None));
+            stack.explain_prepared(&stack.prepare(&tool, arguments)?.with_caller(caller))
+        }
+        Some(caller) => stack.explain_as(&tool, &caller),
+        None => stack.explain(&tool),
+    });
+    match explained {
+        Ok(explanation) => json(StatusCode::OK, &view::explanation(&explanation)),
+        Err(error) => refusal(&error),
+    }
 }
 
 /// The parameters that name the caller of a call that is explained.
@@ -176,9 +170,7 @@ pub(crate) const SCOPE: &str = "scope";
 fn caller(query: &str) -> Result<Arc<Caller>, ToolError> {
     let mut principal = None;
     let mut credential = Credential::default();
-    let url = Url::parse(&format!("http://localhost/?{query}"));
-    let url = url.map_err(|error| invalid(error.to_string()))?;
-    for (name, value) in url.query_pairs() {
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         let value = value.into_owned();
         match &*name {
             PRINCIPAL => principal = Some(Principal::new(value)),
@@ -189,13 +181,6 @@ fn caller(query: &str) -> Result<Arc<Caller>, ToolError> {
     }
     let named = |principal| Arc::new(Caller::new(principal).with_credential(credential));
     Ok(principal.map_or_else(|| local(CredentialKind::None), named))
-}
-
-fn explained(explained: Result<Explanation, ToolError>) -> Response {
-    match explained {
-        Ok(explanation) => json(StatusCode::OK, &view::explanation(&explanation)),
-        Err(error) => refusal(&error),
-    }
 }
 
 async fn make_call(

@@ -1,12 +1,12 @@
 //! The state of a stack as JSON, and orders that change it: servers, breakers, cache and limits.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use callward::breaker::{BreakerStatus, Subject};
 use callward::cache::Counts;
 use callward::core::InstanceStatus;
-use callward::limit::{PermitStatus, RateStatus, RateSubject};
+use callward::limit::{RateStatus, RateSubject};
 use callward::registry::Catalogue;
 use callward::router::ServerStats;
 use callward::{
@@ -119,13 +119,11 @@ pub(super) fn weigh(stack: &Stack, server: &str, new: &NewWeight) -> Result<Valu
 
 /// Executes an order, and returns the server as it is now.
 fn ordered(stack: &Stack, id: &str, act: impl FnOnce(&ServerId) -> bool) -> Result<Value, String> {
-    let gone = || format!("no server {id:?}: it was removed");
-    if !act(&known(stack, id)?.id) {
-        return Err(gone());
-    }
+    let is_done = act(&known(stack, id)?.id);
     let now = servers(stack);
     let mut servers = now.as_array().into_iter().flatten();
-    let server = servers.find(|server| server["id"] == id).ok_or_else(gone)?;
+    let server = servers.find(|server| is_done && server["id"] == id);
+    let server = server.ok_or_else(|| format!("no server {id:?}: it was removed"))?;
     Ok(json!({ "server": server }))
 }
 
@@ -293,7 +291,7 @@ pub(super) fn limits(stack: &Stack) -> Value {
     let (hedges, guard) = (stack.hedge_stats(), stack.loop_guard_stats());
     json!({
         "rates": rates.chain(of_servers).collect::<Vec<_>>(),
-        "places": status.servers.iter().flat_map(permits_of).collect::<Vec<_>>(),
+        "places": status.servers.iter().flat_map(permits).collect::<Vec<_>>(),
         "budgets": stack.retry_budgets(),
         "hedges": {
             "sent": hedges.sent,
@@ -324,27 +322,24 @@ fn rate(rate: &RateStatus, server: Option<&ServerId>) -> Value {
 }
 
 /// Describes the permits of a server and then those of its tools, by name.
-fn permits_of(server: &ServerLimitStatus) -> Vec<Value> {
-    let mut tools: Vec<_> = server.concurrency.tools.iter().collect();
-    tools.sort_unstable_by_key(|(tool, _)| *tool);
+fn permits(of: &ServerLimitStatus) -> Vec<Value> {
+    let tools: BTreeMap<_, _> = of.concurrency.tools.iter().collect();
     let tools = tools.into_iter().map(|(tool, status)| (Some(tool), status));
-    let all = std::iter::once((None, &server.concurrency.server)).chain(tools);
-    all.map(|(tool, status)| permits(&server.server, tool, status))
-        .collect()
-}
-
-fn permits(server: &ServerId, tool: Option<&ToolName>, status: &PermitStatus) -> Value {
-    json!({
-        "server": server.as_str(),
-        "tool": tool.map(ToolName::as_str),
-        "limit": status.limit,
-        "in_flight": status.in_flight,
-        "waiting": status.waiting,
-        "max_waiting": status.max_waiting,
-        // refused because too many waited, or because their time was over
-        "shed": status.refused,
-        "expired": status.expired,
+    let all = [(None, &of.concurrency.server)].into_iter().chain(tools);
+    all.map(|(tool, status)| {
+        json!({
+            "server": of.server,
+            "tool": tool,
+            "limit": status.limit,
+            "in_flight": status.in_flight,
+            "waiting": status.waiting,
+            "max_waiting": status.max_waiting,
+            // refused because too many waited, or because their time was over
+            "shed": status.refused,
+            "expired": status.expired,
+        })
     })
+    .collect()
 }
 
 #[cfg(test)]

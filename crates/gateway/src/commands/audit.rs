@@ -80,7 +80,7 @@ fn is_asked(args: &Show, record: &Value) -> bool {
         && args.since.as_deref().is_none_or(|since| of("time") >= Some(since))
 }
 
-const COLUMNS: &str = "seq time tool outcome rule principal name=credential.name client=client.name \
+const COLUMNS: &str = "seq time set tool outcome rule principal name=credential.name client=client.name \
      version=client.version server cache";
 
 /// Detects changes of logs.

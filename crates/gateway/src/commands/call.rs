@@ -40,6 +40,9 @@ fn show(outcome: &Value, raw: Option<&RawValue>, args: &Call) -> bool {
             output::json(&json!({ "error": error }));
         }
         output::error(&shown("", &error["message"]));
+        if let Some(advice) = error["advice"].as_str() {
+            output::note(advice);
+        }
         tell(error);
     }
     if args.explain
@@ -63,21 +66,17 @@ fn content(result: &RawValue) -> Vec<String> {
         return vec![structured.to_owned()];
     }
     let shown = blocks.into_iter().map(|block| {
-        let of = |paths: &[&str]| -> Vec<&str> {
-            let found = paths.iter().filter_map(|at| block.pointer(at)?.as_str());
+        let of = |paths: &str| -> Vec<&str> {
+            let found = paths
+                .split(' ')
+                .filter_map(|at| block.pointer(at)?.as_str());
             found.collect()
         };
-        match of(&["/text", "/resource/text"])[..] {
+        match of("/text /resource/text")[..] {
             [text, ..] => text.to_owned(),
             [] => {
-                let what = [
-                    "/type",
-                    "/mimeType",
-                    "/uri",
-                    "/resource/mimeType",
-                    "/resource/uri",
-                ];
-                format!("[{}: `--json` prints it]", of(&what).join(" "))
+                let what = of("/type /mimeType /uri /resource/mimeType /resource/uri");
+                format!("[{}: `--json` prints it]", what.join(" "))
             }
         }
     });

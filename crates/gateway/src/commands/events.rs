@@ -29,7 +29,7 @@ async fn follow(args: Gateway, state: Option<&StateDir>) -> Outcome {
     output::note(format_args!("following {url}"));
     while output::is_read() {
         let Some(event) = events.next().await.transpose()? else {
-            output::note("the gateway stopped");
+            output::note("the gateway stopped, or the credential is not valid any more");
             break;
         };
         show(&event, args.json)

@@ -16,13 +16,13 @@ pub(crate) async fn run(args: Explain, state: Option<&StateDir>) -> Outcome {
     }
     let place = Place::find(&args.from, false, state).await?;
     let (tool, arguments) = (args.tool.as_str(), args.arguments.map(Into::into));
-    let who = args.principal.map(|principal| {
-        let roles = args.roles.into_iter().map(|role| (api::ROLE, role));
-        let scopes = args.scopes.into_iter().map(|scope| (api::SCOPE, scope));
-        let principal = [(api::PRINCIPAL, principal)].into_iter();
-        principal.chain(roles).chain(scopes).collect()
-    });
-    let who: Vec<_> = who.unwrap_or_default();
+    let principal = args
+        .principal
+        .into_iter()
+        .map(|principal| (api::PRINCIPAL, principal));
+    let roles = args.roles.into_iter().map(|role| (api::ROLE, role));
+    let scopes = args.scopes.into_iter().map(|scope| (api::SCOPE, scope));
+    let who: Vec<_> = principal.chain(roles).chain(scopes).collect();
     let explained: Result<Value, _> = place.remote.explain(tool, arguments, &who).await;
     if explained.is_err() {
         place.tell_missing().await;

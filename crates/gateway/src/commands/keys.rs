@@ -1,15 +1,15 @@
 //! `callward keys`: creates, lists and revokes API keys, in the file that the gateway reads.
 
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
 use callward_auth::keys::{KeyEntry, KeyFile, NewKey, Timestamp};
+use callward_auth::rules::SCOPES;
 use serde_json::{Value, json};
 
 use crate::args::{CreateKey, Keys, KeysCommand};
 use crate::auth::key_file;
-use crate::commands::serve::DEFAULT_FILE;
+use crate::commands::serve::default_file;
 use crate::config::{Config, KeySource, Servers};
 use crate::error::{AppError, Outcome};
 use crate::state_dir::{StateDir, create_private};
@@ -18,12 +18,7 @@ use crate::{output, table};
 const COLUMNS: &str = "id name state roles scopes created expires last_used";
 
 pub(crate) async fn run(args: Keys, state: Option<&StateDir>) -> Outcome {
-    let is_there = || {
-        Path::new(DEFAULT_FILE)
-            .exists()
-            .then(|| DEFAULT_FILE.into())
-    };
-    let config = args.config.clone().or_else(is_there);
+    let config = args.config.clone().or_else(default_file);
     let source = match &config {
         Some(path) => {
             let source = Config::load(path, Servers::Any)?.auth.keys;
@@ -54,6 +49,16 @@ fn create(file: &KeyFile, args: CreateKey, as_json: bool, now: SystemTime) -> Ou
         now.checked_add(time)
             .ok_or_else(|| AppError::Usage("--expires: expected a shorter time".into()))
     };
+    for scope in args
+        .scopes
+        .iter()
+        .filter(|scope| !SCOPES.contains(&&***scope))
+    {
+        output::note(format_args!(
+            "calls need the scopes {}: `{scope}` is for rules of `[[authorize]]` alone",
+            SCOPES.join(", ")
+        ));
+    }
     let mut new = NewKey::default();
     new.name = args.name;
     new.roles = args.roles.into_iter().collect();

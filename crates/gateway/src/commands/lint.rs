@@ -45,8 +45,8 @@ pub(crate) async fn run(args: Lint) -> Outcome {
     let mut findings = check(&candidates);
     findings.retain(|finding| !args.allow.contains(&finding.code));
 
-    let (strict, deny) = (Severity::Warning, args.deny);
-    let least = if args.strict { strict } else { deny };
+    let strict = args.strict.then_some(Severity::Warning);
+    let least = strict.unwrap_or(args.deny);
     if candidates.is_empty() && !args.json {
         return Ok(ExitCode::from(UNREADABLE));
     }
@@ -94,25 +94,20 @@ fn codes(as_json: bool) {
 
 /// Shows findings tool by tool, and their numbers at the end.
 fn show(findings: &[Finding], [errors, warnings, infos]: [usize; 3], tools: usize) {
-    let mut before = None;
-    for finding in findings {
-        if before != Some(finding.index) {
-            if before.is_some() {
-                output::line("");
-            }
-            let server = finding.server.as_deref().map(aside).unwrap_or_default();
-            let line = format!("{}  {server}", plain::line(&finding.tool));
+    for of_tool in findings.chunk_by(|one, next| one.index == next.index) {
+        if let [first, ..] = of_tool {
+            let server = first.server.as_deref().map(aside).unwrap_or_default();
+            let line = format!("{}  {server}", plain::line(&first.tool));
             output::line(line.trim_end());
-            before = Some(finding.index);
         }
-        let severity = format!("{:7}", finding.severity);
-        let severity = output::toned(severity, tone(finding.severity));
-        let (field, message) = (plain::line(&finding.field), plain::line(&finding.message));
-        let code = aside(finding.code.as_str());
-        output::line(format_args!("  {severity}  {field} {message}  {code}"));
-        output::line(format_args!("           {}", plain::line(&finding.advice)));
-    }
-    if before.is_some() {
+        for finding in of_tool {
+            let severity = format!("{:7}", finding.severity);
+            let severity = output::toned(severity, tone(finding.severity));
+            let (field, message) = (plain::line(&finding.field), plain::line(&finding.message));
+            let code = aside(finding.code.as_str());
+            output::line(format_args!("  {severity}  {field} {message}  {code}"));
+            output::line(format_args!("           {}", plain::line(&finding.advice)));
+        }
         output::line("");
     }
     let worst = findings.iter().map(|finding| finding.severity).max();

@@ -9,7 +9,7 @@ use callward::core::{Profile, ToolDefinition, ToolName};
 use callward_replay::calls::{Options, replay as replay_calls};
 use callward_replay::trace::Calls;
 use callward_replay::{Capacity, Comparison, KeyTrace, Policy};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::args::{Replay, ReplayCalls};
 use crate::error::{AppError, Outcome};
@@ -48,12 +48,19 @@ fn keys(file: &Path, args: &Replay) -> Outcome {
     let capacities = capacities(&args.capacity, &trace)?;
     let policies = policies(&args.policy, &capacities)?;
     let found = Comparison::of(&trace, &capacities, &policies)?;
-    let name = file.display().to_string();
     if args.json {
         for figures in &found.figures {
             output::json(figures);
         }
-        output::json(&json!({ "summary": sum(&name, &found) }));
+        // without the gaps that there are not
+        let summary = with_values(json!({
+            "keys": file.display().to_string(),
+            "requests": found.requests,
+            "distinct": found.distinct,
+            "to_lru": found.gap(Policy::Lru),
+            "to_belady": found.gap(Policy::Belady),
+        }));
+        output::json(&json!({ "summary": summary }));
     } else {
         tell(&found, &args.policy);
     }
@@ -110,17 +117,6 @@ fn tell(found: &Comparison, asked: &[Policy]) {
     if asked.is_empty() && found.capacities().iter().any(in_bytes) {
         output::line("belady is left out: there is no optimum to find when entries have sizes");
     }
-}
-
-/// The sum at the end, without the gaps that there are not.
-fn sum(keys: &str, found: &Comparison) -> Value {
-    with_values(json!({
-        "keys": keys,
-        "requests": found.requests,
-        "distinct": found.distinct,
-        "to_lru": found.gap(Policy::Lru),
-        "to_belady": found.gap(Policy::Belady),
-    }))
 }
 
 /// How many bad lines are reported one by one.

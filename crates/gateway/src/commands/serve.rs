@@ -1,7 +1,9 @@
 //! `callward serve`: the gateway over HTTP.
 
+use std::convert::Infallible;
+use std::future::pending;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -12,7 +14,7 @@ use tokio::net::TcpListener;
 
 use crate::admin::access::Access;
 use crate::args::Serve;
-use crate::assemble::{self, Environment, Running};
+use crate::assemble::{self, Environment};
 use crate::auth::Auth;
 use crate::commands::check::{check, warnings};
 use crate::commands::{run, tools};
@@ -31,16 +33,22 @@ use crate::{admin, connections, evidence, http, output, shutdown, telemetry, vie
 /// The config file that is used if it is in the current folder and no other is named.
 pub(crate) const DEFAULT_FILE: &str = "callward.toml";
 
+/// Returns that file, if it is there.
+pub(crate) fn default_file() -> Option<PathBuf> {
+    Some(PathBuf::from(DEFAULT_FILE)).filter(|file| file.exists())
+}
+
 pub(crate) async fn run(mut args: Serve, state: Option<&StateDir>, log: &Log) -> Outcome {
-    if args.config.is_none() && Path::new(DEFAULT_FILE).exists() {
-        args.config = Some(PathBuf::from(DEFAULT_FILE));
-        output::note(format_args!("using {DEFAULT_FILE} in this folder"));
-    }
-    if args.config.is_none() && !args.check {
-        output::note(format_args!(
-            "no --config, and no {DEFAULT_FILE} in this folder: serving the embedded sample, one \
-             replica set of two servers over a small shop"
-        ));
+    if args.config.is_none() {
+        args.config = default_file();
+        if args.config.is_some() {
+            output::note(format_args!("using {DEFAULT_FILE} in this folder"));
+        } else if !args.check {
+            output::note(format_args!(
+                "no --config, and no {DEFAULT_FILE} in this folder: serving the embedded sample, one \
+                 replica set of two servers over a small shop"
+            ));
+        }
     }
     let mut config = match &args.config {
         Some(file) => Config::load(file, Servers::Some)?,
@@ -69,7 +77,13 @@ pub(crate) async fn run(mut args: Serve, state: Option<&StateDir>, log: &Log) ->
     let listeners = bind(&config, state).await?;
     let telemetry = Telemetry::exporting(exporter)?;
     let recorder = Recorder::open(&args.recording)?;
-    let running = start(&args, &config, &telemetry)?;
+    let running = match &args.config {
+        Some(_) => assemble::stack(&config, Environment::Small, &telemetry)?,
+        None => {
+            let sample = Embedded::new()?.replica_set()?;
+            assemble::stack_over(&config, Vec::new(), sample, &telemetry)?
+        }
+    };
     let runtime = Runtime::new(&config, running, telemetry, recorder, stop);
     let manner = Manner {
         json: args.json,
@@ -94,14 +108,6 @@ pub(crate) fn listen_at(address: SocketAddr, config: &mut Config) -> Result<(), 
     }
     config.http.listen = address;
     Ok(())
-}
-
-fn start(args: &Serve, config: &Config, telemetry: &Telemetry) -> Result<Running, AppError> {
-    if args.config.is_some() {
-        return assemble::stack(config, Environment::Small, telemetry);
-    }
-    let sample = Embedded::new()?.replica_set()?;
-    assemble::stack_over(config, Vec::new(), sample, telemetry)
 }
 
 /// What differs between gateways.
@@ -143,15 +149,23 @@ pub(crate) async fn serve(
     let files = &config.http.tls;
     let tls = connections::Tls::open(files)?;
     let scheme = tls.as_ref().map_or("http", |_| "https");
-    let url = format!("{scheme}://{}/mcp", http::bound(&public)?);
     let admin_address = admin.address()?;
     // on a socket, its mode is the credential
     let token = match admin_address {
         AdminAddress::Tcp(_) => Some(Secret::random()?),
         AdminAddress::Unix(_) => None,
     };
-    let registration = register(state, &url, &admin_address, token.as_ref(), &manner);
-    say_where(&url, &admin_address, &manner, config);
+    let file = manner.file.as_deref();
+    let gateway = Gateway {
+        pid: std::process::id(),
+        admin: admin_address.to_string(),
+        public: format!("{scheme}://{}/mcp", http::bound(&public)?),
+        config: file.and_then(|file| std::fs::canonicalize(file).ok()),
+        token: token.as_ref().map(|token| Token(token.expose().to_owned())),
+        file: PathBuf::new(),
+    };
+    let registration = register(state, &gateway);
+    say_where(&gateway.public, &admin_address, &manner, config);
     if let Some(why) = auth.lacks() {
         output::warning(&why);
     }
@@ -172,12 +186,6 @@ pub(crate) async fn serve(
             admin.serve(operators, limits, drained)
         );
         Ok(())
-    };
-    let renewing = async {
-        match renewing {
-            Some(renewing) => renewing.await,
-            None => std::future::pending().await,
-        }
     };
     let mut names = manner.names.take();
     let starting = async {
@@ -202,12 +210,7 @@ pub(crate) async fn serve(
         match evidence::keep(stack.clone()).await {}
     };
     // at once: a name that is not written may go to another tool after the next start
-    let naming = async {
-        match &mut names {
-            Some(names) => names.keep(stack).await,
-            None => std::future::pending().await,
-        }
-    };
+    let naming = forever(names.as_mut().map(|names| names.keep(stack)));
     let (servers, stop) = (&runtime.upstreams, &runtime.stop);
     let (lame_duck, limit) = (config.http.lame_duck, config.http.drain);
     let serving = shutdown::serve(serving, calls.wait(), servers, stop, lame_duck, limit);
@@ -216,7 +219,7 @@ pub(crate) async fn serve(
         error = starting => Err(error),
         never = naming => match never {},
         never = auth.watch() => match never {},
-        never = renewing => match never {},
+        never = forever(renewing) => match never {},
     };
     if let Some(names) = &mut names {
         names.save(stack).await;
@@ -230,6 +233,14 @@ pub(crate) async fn serve(
     Ok(ExitCode::SUCCESS)
 }
 
+/// Runs what never ends, if it is there.
+async fn forever(run: Option<impl Future<Output = Infallible>>) -> Infallible {
+    match run {
+        Some(run) => run.await,
+        None => pending().await,
+    }
+}
+
 fn say_where(url: &str, admin: &AdminAddress, manner: &Manner, config: &Config) {
     if manner.json {
         output::json(&json!({ "listening": url, "admin": admin.to_string() }));
@@ -241,27 +252,13 @@ fn say_where(url: &str, admin: &AdminAddress, manner: &Manner, config: &Config) 
 
 /// Lets the command line find this gateway, and its token. The gateway serves even if its state
 /// directory is not writable.
-fn register(
-    state: Option<&StateDir>,
-    url: &str,
-    admin: &AdminAddress,
-    token: Option<&Secret>,
-    manner: &Manner,
-) -> Option<Registration> {
-    let file = manner.file.as_deref();
-    let gateway = Gateway {
-        pid: std::process::id(),
-        admin: admin.to_string(),
-        public: url.to_owned(),
-        config: file.and_then(|file| std::fs::canonicalize(file).ok()),
-        token: token.map(|token| Token(token.expose().to_owned())),
-        file: PathBuf::new(),
-    };
-    let why = match state.map(|state| registered::register(state, &gateway)) {
+fn register(state: Option<&StateDir>, gateway: &Gateway) -> Option<Registration> {
+    let why = match state.map(|state| registered::register(state, gateway)) {
         Some(Ok(registration)) => return Some(registration),
         Some(Err(error)) => format!("the state directory cannot be written: {error}"),
         None => "there is no state directory (`--state-dir`)".to_owned(),
     };
+    let (admin, token) = (&gateway.admin, gateway.token.as_ref());
     let key = token.map_or("", |_| ", and a key of `[auth]` with a role");
     output::warning(&format_args!(
         "{why}; other commands need `--url {admin}`{key}"

@@ -18,7 +18,11 @@ pub(crate) async fn run(args: Tools, state: Option<&StateDir>) -> Outcome {
     let tools: Result<Vec<Value>, _> = place.remote.ask(&["tools"], None).await;
     place.tell_missing().await;
     place.end().await;
-    let tools = only(tools?, &args.only);
+    let mut tools = tools?;
+    tools.retain(|tool| {
+        let hints = Annotations::deserialize(&tool["annotations"]).unwrap_or_default();
+        args.only.iter().all(|pattern| hints.matches(pattern))
+    });
     match (args.by_safety, args.json) {
         (false, false) => {
             show(&tools);
@@ -32,15 +36,6 @@ pub(crate) async fn run(args: Tools, state: Option<&StateDir>) -> Outcome {
         (true, json) => show_groups(tools, json),
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Keeps the tools whose effective hints match all patterns.
-fn only(mut tools: Vec<Value>, patterns: &[Annotations]) -> Vec<Value> {
-    tools.retain(|tool| {
-        let hints = Annotations::deserialize(&tool["annotations"]).unwrap_or_default();
-        patterns.iter().all(|pattern| hints.matches(pattern))
-    });
-    tools
 }
 
 /// The groups of `--by-safety`: of each the level, its word in JSON and its heading.

@@ -75,6 +75,10 @@ struct State {
     longest: u64,
     /// Since when the client has read nothing of them.
     read_at: Instant,
+    /// What the control frames of the client of HTTP/2 have cost beyond the time that has passed,
+    /// and when that was counted.
+    spent: Duration,
+    spent_at: Instant,
 }
 
 impl State {
@@ -83,6 +87,11 @@ impl State {
     fn idle_since(&self) -> Option<Instant> {
         let is_idle = self.asked == 0 && self.waiting() == 0;
         is_idle.then(|| self.since.max(self.read_at))
+    }
+
+    /// Notes that a request has come, or that the client has taken a piece of an answer.
+    fn progress(&mut self) {
+        self.spent = self.spent.saturating_sub(FRAME * FRAMES_FOR_PROGRESS);
     }
 
     /// Returns how many bytes wait for the client.
@@ -148,6 +157,8 @@ impl Open {
             held: 0,
             longest: 0,
             read_at: now,
+            spent: Duration::ZERO,
+            spent_at: now,
         });
         let known = Arc::new(Known {
             address,
@@ -245,7 +256,29 @@ impl Place {
         drop(state);
         self.open.recount(before, bytes);
     }
+
+    /// Counts control frames of the client of HTTP/2. Returns `false` if it sends too many for what
+    /// it asks and reads.
+    pub(super) fn admits(&self, frames: u32) -> bool {
+        let mut state = self.known.state.lock();
+        let passed = state.spent_at.elapsed();
+        state.spent_at += passed;
+        state.spent = state.spent.saturating_sub(passed) + FRAME * frames;
+        state.spent <= FRAME * MOST_FRAMES
+    }
 }
+
+/// What a control frame of HTTP/2 costs: so many may come without anything else in the long run.
+/// One takes some microseconds of work.
+const FRAME: Duration = Duration::from_millis(10);
+
+/// How many may come at once: as many as Envoy lets wait for their answers. To send more, a client
+/// needs a new connection, whose handshake costs it about the same.
+const MOST_FRAMES: u32 = 1000;
+
+/// How many may come more for each request, and for each piece of an answer that the client takes:
+/// as Envoy has it, ten WINDOW_UPDATE frames on the stream, and ten on the connection.
+const FRAMES_FOR_PROGRESS: u32 = 20;
 
 /// A request, from its head to the end of its answer.
 #[derive(Debug)]
@@ -266,6 +299,7 @@ impl Asked {
         let mut state = place.known.state.lock();
         state.asked += 1;
         state.since = Instant::now();
+        state.progress();
         drop(state);
         Arc::new(Self {
             place: place.clone(),
@@ -295,6 +329,9 @@ impl Asked {
         }
         let Place { open, known } = &*self.place;
         let mut state = known.state.lock();
+        if bytes < before {
+            state.progress();
+        }
         if bytes < before || state.waiting() == 0 {
             state.read_at = Instant::now();
         }
@@ -463,6 +500,28 @@ mod tests {
             Asked::new(&place);
         }
         assert!(place.end().is_cancelled());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn control_frames_may_come_with_time_requests_and_answers() {
+        let place = || admit(&open(1, 1), None).unwrap();
+        let flooding = place();
+        assert!(flooding.admits(MOST_FRAMES) && !flooding.admits(1));
+        let pinging = place();
+        for _ in 0..10_000 {
+            tokio::time::advance(FRAME * 3).await;
+            assert!(pinging.admits(3));
+        }
+        let busy = place();
+        for _ in 0..10_000 {
+            let asked = Asked::new(&busy);
+            for _ in 0..9 {
+                asked.hold(0, 100);
+                asked.hold(100, 0);
+            }
+            assert!(busy.admits(10 * FRAMES_FOR_PROGRESS));
+        }
+        assert!(!busy.admits(MOST_FRAMES));
     }
 
     #[test]

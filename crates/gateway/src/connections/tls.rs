@@ -118,17 +118,15 @@ impl TlsFiles {
     /// Returns the key file if everyone on this machine may read it.
     pub(crate) fn open_to_others(&self) -> Option<&PathBuf> {
         #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-
-            let is_open = |key: &&PathBuf| {
-                let mode = std::fs::metadata(key).map_or(0, |key| key.permissions().mode());
-                mode & 0o004 != 0
-            };
-            self.tls_key.as_ref().filter(is_open)
-        }
+        let is_open = |key: &std::fs::Metadata| {
+            std::os::unix::fs::PermissionsExt::mode(&key.permissions()) & 0o004 != 0
+        };
         #[cfg(not(unix))]
-        None
+        let is_open = |_: &std::fs::Metadata| false;
+        let key = self.tls_key.as_ref()?;
+        std::fs::metadata(key)
+            .is_ok_and(|key| is_open(&key))
+            .then_some(key)
     }
 
     /// Returns `None` if there is no certificate or no key to read.

@@ -1,4 +1,4 @@
-//! A connection that ends if its client does not read.
+//! A connection that ends if its client does not read, or sends too many control frames.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,13 +8,14 @@ use std::{io, mem};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
+use super::frames::Frames;
 use super::open::Place;
 
 /// Answers up to this size are copied into one piece: a plain write of it costs the system less
 /// than a vectored one.
 const COPIED: usize = 2048;
 
-/// Fails writes that have made no progress for a time.
+/// Fails writes that have made no progress for a time, and reads with too many control frames.
 #[derive(Debug)]
 pub(super) struct Written<S> {
     stream: S,
@@ -23,13 +24,16 @@ pub(super) struct Written<S> {
     /// The client has read something since a write last had to wait.
     has_read: bool,
     place: Arc<Place>,
+    /// Those of its client, over HTTP/2.
+    frames: Option<Frames>,
 }
 
 impl<S> Written<S> {
-    pub(super) fn new(stream: S, place: Arc<Place>) -> Self {
+    pub(super) fn new(stream: S, place: Arc<Place>, frames: Option<Frames>) -> Self {
         Self {
             stream,
             place,
+            frames,
             timer: None,
             has_read: true,
         }
@@ -65,7 +69,16 @@ impl<S: AsyncRead + Unpin> AsyncRead for Written<S> {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buf)
+        let this = &mut *self;
+        let before = buf.filled().len();
+        let polled = Pin::new(&mut this.stream).poll_read(cx, buf);
+        let read = buf.filled().get(before..).unwrap_or_default();
+        let control = this.frames.as_mut().map(|frames| frames.control(read));
+        if control.is_some_and(|control| control > 0 && !this.place.admits(control)) {
+            let flood = "the client sends too many control frames";
+            return Poll::Ready(Err(io::Error::other(flood)));
+        }
+        polled
     }
 }
 
@@ -130,7 +143,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_that_reads_nothing_is_given_up() {
         let (ours, _theirs) = tokio::io::duplex(8);
-        let mut stream = Written::new(ours, place());
+        let mut stream = Written::new(ours, place(), None);
         let began = Instant::now();
         let error = stream.write_all(&[0; 64]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
@@ -140,7 +153,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_that_reads_slowly_is_served() {
         let (ours, mut theirs) = tokio::io::duplex(8);
-        let mut stream = Written::new(ours, place());
+        let mut stream = Written::new(ours, place(), None);
         let reading = tokio::spawn(async move {
             let mut read = 0;
             while read < 64 {

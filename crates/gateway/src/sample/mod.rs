@@ -79,29 +79,18 @@ pub(crate) async fn definitions() -> Result<Vec<ToolDefinition>, AppError> {
 ///
 /// [`AppError`] if a fixed name is invalid; a test starts it.
 pub(crate) async fn plain() -> Result<impl Backend, AppError> {
-    Ok(PlainBackend::new(tools(SET, &Arc::default())?).await?)
+    let server = tools(SET, &Arc::default())?;
+    // they never change
+    let listed = server.list_tools().await?;
+    let raw = listed.into_iter().map(|tool| tool.raw).collect();
+    let listing = Arc::new(ToolListing::new(1, raw));
+    Ok(PlainBackend { server, listing })
 }
 
 /// An MCP server over [`Tools`].
 struct PlainBackend {
     server: Tools,
     listing: Arc<ToolListing>,
-}
-
-impl PlainBackend {
-    /// Lists the tools once; they never change.
-    ///
-    /// # Errors
-    ///
-    /// None in practice: in-process tools are always listed.
-    async fn new(server: Tools) -> Result<Self, ToolError> {
-        let listed = server.list_tools().await?;
-        let raw = listed.into_iter().map(|tool| tool.raw).collect();
-        Ok(Self {
-            server,
-            listing: Arc::new(ToolListing::new(1, raw)),
-        })
-    }
 }
 
 impl Backend for PlainBackend {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use callward::{Delivery, ErrorKind, ToolError};
 use parking_lot::Mutex;
+use scopeguard::guard;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -65,17 +66,19 @@ impl Default for Data {
 }
 
 impl Orders {
-    /// Counts an execution, until the guard is dropped as a running one.
-    pub(crate) fn start(self: &Arc<Self>, tool: &'static str) -> Running {
+    /// Counts an execution, until the guard is dropped as a running one, also when the call is
+    /// cancelled.
+    pub(crate) fn start(self: &Arc<Self>, tool: &'static str) -> impl Send + use<> {
         let mut runs = self.runs.lock();
         let run = runs.entry(tool).or_default();
         run.executions += 1;
         run.running += 1;
         run.peak = run.peak.max(run.running);
-        Running {
-            orders: self.clone(),
-            tool,
-        }
+        guard(self.clone(), move |orders| {
+            if let Some(run) = orders.runs.lock().get_mut(tool) {
+                run.running = run.running.saturating_sub(1);
+            }
+        })
     }
 
     /// Returns the counts by tool.
@@ -106,10 +109,13 @@ impl Orders {
 
     /// Deletes an order for good.
     pub(crate) fn delete(&self, id: u64) -> Result<Value, String> {
-        let removed = self.data.lock().orders.remove(&id);
-        removed
-            .map(|order| json!({ "deleted": order.id }))
-            .ok_or_else(|| no_order(id))
+        let removed = self
+            .data
+            .lock()
+            .orders
+            .remove(&id)
+            .ok_or_else(|| no_order(id))?;
+        Ok(json!({ "deleted": removed.id }))
     }
 
     /// Changes an order, and returns it.
@@ -132,18 +138,4 @@ impl Orders {
 
 fn no_order(id: u64) -> String {
     format!("no order {id}")
-}
-
-/// One running execution; the count goes down on drop, also when the call is cancelled.
-pub(crate) struct Running {
-    orders: Arc<Orders>,
-    tool: &'static str,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if let Some(run) = self.orders.runs.lock().get_mut(self.tool) {
-            run.running = run.running.saturating_sub(1);
-        }
-    }
 }

@@ -155,16 +155,14 @@ fn schema(arguments: &str) -> Value {
 
 /// Returns what a tool declares. One declares nothing: its effect is concluded from its name.
 fn hints(effect: &str) -> Annotations {
-    let mut hints = Annotations::default();
+    let hints = Annotations::default();
     match effect {
-        "reads" => hints.read_only_hint = Some(true),
-        "destroys" => hints.destructive_hint = Some(true),
+        "reads" => hints.with_read_only(true),
+        "destroys" => hints.with_destructive(true),
         "sets" | "adds" => {
-            hints.read_only_hint = Some(false);
-            hints.destructive_hint = Some(false);
-            hints.idempotent_hint = Some(effect == "sets");
+            let changes = hints.with_read_only(false).with_destructive(false);
+            changes.with_idempotent(effect == "sets")
         }
-        _ => {}
+        _ => hints,
     }
-    hints
 }

@@ -134,6 +134,16 @@ async fn a_unix_socket_is_its_owner_s_alone_and_ends_with_the_gateway() {
         assert!(done.status.success(), "{}", text(&done.stderr));
         assert_eq!(text(&done.stdout).lines().count(), 9);
     }
+    // another user's commands find it through its config
+    let elsewhere = place.path().join("state");
+    let config = [
+        "--config",
+        gateway.config(),
+        "--state-dir",
+        elsewhere.to_str().unwrap(),
+    ];
+    let done = ends(&[&["servers"], &config[..]].concat()).await;
+    assert!(done.status.success(), "{}", text(&done.stderr));
     gateway.stopped().await;
     assert!(!socket.exists());
 }

@@ -99,7 +99,7 @@ async fn calls_through_a_gateway_leave_records_and_the_log_is_whole() {
     assert_eq!(*arguments, json!({"order_id": "[redacted]"}));
     let expected = [
         ["orders__nothing_of_the_kind", "catalogue"],
-        ["orders__get_order", "check"],
+        ["get_order", "check"],
     ];
     let refused = members(&path, "refused", ["/tool", "/decision/by"]);
     assert_eq!(refused, expected);
@@ -120,6 +120,12 @@ async fn calls_through_a_gateway_leave_records_and_the_log_is_whole() {
         let output = ends(&[show, answered].concat()).await;
         let one: Value = serde_json::from_str(text(&output.stdout)).unwrap();
         assert_eq!(one["cache"], "hit");
+        let refused = ends(&[&show[..], &["--outcome", "refused"]].concat()).await;
+        let shown = text(&refused.stdout);
+        assert!(
+            shown.contains("orders  get_order  refused (check)"),
+            "{shown}"
+        );
     }
 
     // an edit that keeps every length

@@ -54,12 +54,21 @@ async fn a_denied_tool_is_not_listed_and_its_calls_leave_a_record() {
             text(&shown.stdout)
         );
     }
+    // an operator is told which rule hides it, and as whom the command calls
+    let call = [&["call", "orders__get_order"], &gateway.here()[..]].concat();
+    let said = ends(&call).await;
+    let said = text(&said.stderr);
+    assert!(said.contains("rule `no orders` hides it"), "{said}");
+    assert!(
+        said.contains("`anonymous` with the role `operator`"),
+        "{said}"
+    );
     gateway.stopped().await;
     let refused = records(&path, "refused");
     let rule = |record: &Value| record["rule"].as_str().map(str::to_owned);
     let rules: Vec<_> = refused.iter().map(rule).collect();
     let named = Some("no orders".to_owned());
-    assert_eq!(rules, [named.clone(), named, None]);
+    assert_eq!(rules, [named.clone(), named.clone(), None, named]);
     assert_eq!(refused[0]["decision"]["by"], "authorization");
     assert_eq!(refused[0]["policy"].as_str().unwrap().len(), 12);
 }

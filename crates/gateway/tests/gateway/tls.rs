@@ -17,8 +17,8 @@ use tokio_rustls::TlsConnector;
 
 use crate::audit::records;
 use crate::support::{
-    CALLWARD, Gateway, answer_of, answered, http_over, program, result, sample, serve, trusting,
-    within,
+    CALLWARD, Gateway, answer_of, answered, ends, http_over, program, result, sample, serve, text,
+    trusting, within,
 };
 
 /// A certificate, which its own key signs unless an authority does, and the key, in files.
@@ -99,6 +99,12 @@ async fn tools_are_listed_over_both_protocols_to_who_trusts_the_certificate() {
     let stranger = http_over(Own::new().client("h2", None));
     let refused = stranger.get(gateway.public("/healthz")).send().await;
     assert!(refused.unwrap_err().is_connect());
+    let asked = ends(&["servers", "--url", &gateway.public("")]).await;
+    let said = text(&asked.stderr);
+    assert!(
+        said.contains("is not trusted: invalid peer certificate"),
+        "{said}"
+    );
     gateway.stopped().await;
 }
 
@@ -165,32 +171,44 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn rapid_resets_end_their_connection_and_no_other() {
+async fn floods_of_frames_end_their_connection_and_no_other() {
     let own = Own::new();
     let client = http_over(own.client("h2", None));
     let gateway = Gateway::trusted(&own.config(""), client).await;
-    result(&gateway.order(1).await);
-    let address = gateway.public("").replace("https://", "");
-    let stream = TcpStream::connect(address).await.unwrap();
     let connector = TlsConnector::from(Arc::new(own.client("h2", None)));
     let name = ServerName::try_from("127.0.0.1").unwrap();
-    let mut stream = connector.connect(name, stream).await.unwrap();
-    let mut sent = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
-    sent.extend(frame(4, 0, 0, &[]));
-    for stream in (1..2000).step_by(2) {
+    let resets = (1..2000).step_by(2).flat_map(|stream| {
         // GET https://127.0.0.1/, whole; and its reset
-        sent.extend(frame(1, 0x5, stream, b"\x82\x87\x84\x41\x09127.0.0.1"));
-        sent.extend(frame(3, 0, stream, &[0, 0, 0, 8]));
+        let get = frame(1, 0x5, stream, b"\x82\x87\x84\x41\x09127.0.0.1");
+        [get, frame(3, 0, stream, &[0, 0, 0, 8])].concat()
+    });
+    let many = |frame: Vec<u8>| frame.repeat(5000);
+    for (what, flood) in [
+        ("resets", resets.collect()),
+        ("pings", many(frame(6, 0, 0, b"anything"))),
+        ("settings", many(frame(4, 0, 0, &[]))),
+        ("windows", many(frame(8, 0, 0, &[0, 0, 0, 1]))),
+        ("priorities", many(frame(2, 0, 1, &[0, 0, 0, 3, 9]))),
+        ("unknown frames", many(frame(99, 0, 0, &[]))),
+    ] {
+        let address = gateway.public("").replace("https://", "");
+        let stream = TcpStream::connect(address).await.unwrap();
+        let mut stream = connector.connect(name.clone(), stream).await.unwrap();
+        const PING: &[u8] = b"are you?";
+        let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+        let settings = frame(4, 0, 0, &[]);
+        let sent = [preface, settings, flood, frame(6, 0, 0, PING)].concat();
+        let (mut reading, mut writing) = tokio::io::split(&mut stream);
+        let mut read = Vec::new();
+        // it may be closed already, and answers to a flood have to be read
+        let _ = within("its end", async {
+            tokio::join!(writing.write_all(&sent), reading.read_to_end(&mut read))
+        })
+        .await;
+        let is_ended = !read.windows(PING.len()).any(|bytes| bytes == PING);
+        assert!(is_ended, "it answers what comes after the {what}");
+        result(&gateway.order(1).await);
     }
-    const PING: &[u8] = b"are you?";
-    sent.extend(frame(6, 0, 0, PING));
-    // it may be closed already
-    let _ = stream.write_all(&sent).await;
-    let mut read = Vec::new();
-    let _ = within("its end", stream.read_to_end(&mut read)).await;
-    let is_ended = !read.windows(PING.len()).any(|bytes| bytes == PING);
-    assert!(is_ended, "it answers what comes after the resets");
-    result(&gateway.order(2).await);
     gateway.stopped().await;
 }
 

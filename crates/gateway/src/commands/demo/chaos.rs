@@ -70,13 +70,10 @@ pub(super) async fn run(args: Demo) -> Outcome {
 async fn show(args: &Demo, definitions: &[ToolDefinition]) -> Outcome {
     if !args.json {
         output::heading(&format!(
-            "{SERVERS} servers that refuse, break off, hang, answer errors, die and come back; {} calls.",
+            "{SERVERS} servers that refuse, break off, hang, answer errors, die and come back; {} calls.\n\
+             Each failure tried again, {ATTEMPTS} attempts; and the same calls through Callward.\n",
             args.calls
         ));
-        output::heading(&format!(
-            "Each failure tried again, {ATTEMPTS} attempts; and the same calls through Callward."
-        ));
-        output::line("");
     }
     let (rows, sum) = rows(args, definitions).await?;
     if args.json {

@@ -357,6 +357,10 @@ pub(super) fn unsent(error: &SendError, cut_short: bool) -> RequestError {
                     "no connection to the server by way of {proxy}: {cause}; check that the proxy runs, \
                      and the server's address"
                 ),
+                None if cause.starts_with("invalid peer certificate") => format!(
+                    "the server is not trusted: {cause}; check the name in its URL, and name a file \
+                     with authorities to trust in SSL_CERT_FILE"
+                ),
                 None => format!(
                     "no connection to the server: {cause}; check its address and that it runs"
                 ),
