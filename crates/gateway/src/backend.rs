@@ -41,12 +41,12 @@ fn knows_verifier(stack: &Stack, caller: &Caller, error: &ToolError) -> bool {
 /// Serves a stack.
 pub(crate) struct StackBackend {
     runtime: Arc<Runtime>,
-    listings: Listings,
+    listings: Arc<Listings>,
 }
 
 impl StackBackend {
     pub(crate) fn new(runtime: Arc<Runtime>) -> Arc<Self> {
-        let listings = Listings::default();
+        let listings = Arc::default();
         Arc::new(Self { runtime, listings })
     }
 
@@ -106,11 +106,10 @@ impl StackBackend {
                 "the arguments nest deeper than {levels} levels; make them flatter"
             )));
         }
-        let mut call = self
-            .runtime
-            .stack
-            .prepare(&request.name, request.arguments)?
-            .with_caller(request.caller);
+        let mut call =
+            self.runtime
+                .stack
+                .prepare_as(&request.name, request.arguments, request.caller)?;
         let baggage = request.baggage.as_deref();
         let baggage = baggage.and_then(|baggage| self.runtime.baggage.pass(baggage));
         let context = call.context_mut();
@@ -202,6 +201,8 @@ impl Backend for StackBackend {
         let (caller, inbound) = (request.caller.clone(), request.inbound.clone());
         let call = self.start(request).map_err(|error| {
             // no call was made, so no layer saw it
+            let stack = &self.runtime.stack;
+            let error = stack.admit_unknown(&caller).err().unwrap_or(error);
             self.note(&name, &caller, inbound.as_ref(), &error);
             self.refuse(error)
         });
@@ -233,7 +234,7 @@ impl Backend for StackBackend {
         self.runtime.stack.end_session(caller);
     }
 
-    fn changes(&self) -> BoxStream<'static, ()> {
-        self.runtime.stack.changes()
+    fn changes(&self, caller: &Caller) -> BoxStream<'static, ()> {
+        self.listings.changes(&self.runtime.stack, caller)
     }
 }

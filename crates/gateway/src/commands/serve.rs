@@ -214,9 +214,9 @@ pub(crate) async fn serve(
             None => std::future::pending().await,
         }
     };
-    let (servers, stop) = (&runtime.upstreams, &runtime.stop);
+    let (end, stop) = (runtime.end_servers(), &runtime.stop);
     let (lame_duck, limit) = (config.http.lame_duck, config.http.drain);
-    let serving = shutdown::serve(serving, calls.wait(), servers, stop, lame_duck, limit);
+    let serving = shutdown::serve(serving, calls.wait(), end, stop, lame_duck, limit);
     let served = tokio::select! {
         served = serving => served.map_err(AppError::io("the listener broke")),
         error = starting => Err(error),
