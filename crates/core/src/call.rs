@@ -52,7 +52,7 @@ struct Parts {
 pub struct CallContext {
     /// Where the layers write their decisions, if it is read.
     pub record: Option<Arc<CallRecord>>,
-    /// The runtime makes the call by itself. Such a call is not retried: no caller sees its failure.
+    /// The runtime makes the call by itself. It is not retried, as no caller sees its failure.
     pub is_background: bool,
     /// The call is left out of the trace: no layer makes a span for it, and the trace context sent
     /// to servers is marked as not sampled.

@@ -38,8 +38,8 @@ impl Trail {
     }
 }
 
-/// Returns all decisions in the order of the trail: those that the layers wrote down, and those that
-/// no layer does.
+/// Returns all decisions in the order of the trail: those that the layers wrote down, and those
+/// that no layer does.
 fn all<'a>(
     tool: &Tool,
     applied: Applied,

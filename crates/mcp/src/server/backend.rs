@@ -70,8 +70,8 @@ pub trait Backend: Send + Sync + 'static {
         let _ = caller;
     }
 
-    /// Returns a stream with one item for each change of the list of tools that a caller sees. Asked
-    /// for once by each client that listens; its end ends the listening.
+    /// Returns a stream with one item for each change of the list of tools that a caller sees.
+    /// Asked for once by each client that listens; its end ends the listening.
     fn changes(&self, caller: &Caller) -> BoxStream<'static, ()>;
 }
 
