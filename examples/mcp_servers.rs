@@ -42,7 +42,7 @@ impl Backend for Served {
         Box::pin(async move { stack.run(call?).await })
     }
 
-    fn changes(&self) -> BoxStream<'static, ()> {
+    fn changes(&self, _: &Caller) -> BoxStream<'static, ()> {
         self.0.changes()
     }
 }

@@ -32,7 +32,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let output = stack.call(&format!("shop.{tool}"), json!({})).await?;
         println!("{tool:10} {}", output.to_text());
     }
-    let stats = stack.cache_stats();
+    let stats = stack.cache().stats();
     println!(
         "{} hit, {} misses: the write made the next read fresh",
         stats.hits, stats.misses

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 #[cfg(feature = "audit")]
 use callward_auth::AuthorizeLayer;
 use callward_auth::{Decide, Policy};
+use callward_core::refine::Applied;
 use callward_core::trail::{Decision, Stage, Verdict};
 use callward_core::{Caller, ToolCall, ToolError};
 
@@ -38,6 +40,31 @@ impl Stack {
     #[must_use]
     pub fn policy(&self) -> Option<&Arc<Policy>> {
         self.0.authorize.policy()
+    }
+
+    /// Starts a call as [`prepare`](Self::prepare) does, for a caller. A tool that the rules hide
+    /// from it is unknown: it is refused here, as a name that no tool has.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::UnknownTool`](crate::ErrorKind::UnknownTool) if no server offers such a tool to
+    /// this caller.
+    pub fn prepare_as(
+        &self,
+        tool: &str,
+        arguments: impl Into<Bytes>,
+        caller: Arc<Caller>,
+    ) -> Result<ToolCall, ToolError> {
+        if let Some(policy) = self.policy()
+            && let Some(entry) = self.0.shared.registry.peek().find(tool)
+            && !policy.lists(&caller, entry.tool())
+        {
+            let ruling = policy.decide(&caller, entry.tool(), Applied::Tool, b"");
+            let mut error = callward_auth::unknown_tool(tool);
+            error.authorization = Some(ruling.by);
+            return Err(error);
+        }
+        Ok(self.prepare(tool, arguments)?.with_caller(caller))
     }
 
     /// Returns why all calls of a tool are treated as they are, and whether this caller sees the

@@ -92,20 +92,22 @@ impl Stack {
         Ok(())
     }
 
-    /// Stops following the servers: nothing is listed any more, and a lost connection is not
-    /// noticed. For the end of a process, before it shuts its servers down, so that this is not
-    /// reported as a failure of theirs. Calls go on as before. It cannot be undone.
+    /// Stops following the servers: nothing is listed any more, a lost connection is not noticed,
+    /// and failed calls are not retried. For the end of a process, before it shuts its servers
+    /// down, so that this is not reported as a failure of theirs. Calls go on as before. It cannot
+    /// be undone.
     pub fn stop_discovery(&self) {
         self.0.roster.load().all().for_each(Known::stop);
+        self.0.shared.retry.stop();
     }
 
     /// Ends what runs in the background, and waits for it: the tasks that follow servers, the last
     /// calls of servers that were [removed](Self::remove_server), and the audit log, which writes
     /// what is still queued.
     ///
-    /// For the end of a process. Calls still pass, but no server is listed again, a lost connection
-    /// is not noticed, and the audit log takes no records. It cannot be undone. The servers
-    /// themselves keep running: their owner shuts them down.
+    /// For the end of a process. Calls still pass, but none is retried, no server is listed again,
+    /// a lost connection is not noticed, and the audit log takes no records. It cannot be undone.
+    /// The servers themselves keep running: their owner shuts them down.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

@@ -52,7 +52,7 @@ impl LimitsConfig {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct LimitStatus {
-    /// The rates of tools and principals that were called or made calls.
+    /// The rates of tools that were called.
     pub rates: Vec<RateStatus>,
     /// The limits of each server, in the order they were added.
     pub servers: Vec<ServerLimitStatus>,

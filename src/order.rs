@@ -47,10 +47,10 @@ pub(crate) type Guarded = Breaker<Breaker<RateLimit<ConcurrencyLimit<AttemptTime
 /// 1. **call span**: sees the caller's latency and the final verdict;
 /// 2. **audit**: cached and refused calls leave a record too; waiting for the log is part of the
 ///    caller's latency;
-/// 3. **authorization**: outside the cache, so that no answer of one caller is given to another
+/// 3. **limits of the principal**: outside the cache and authorization, as cached answers and
+///    denied calls count; what is refused costs nothing further in;
+/// 4. **authorization**: outside the cache, so that no answer of one caller is given to another
 ///    that may not call the tool;
-/// 4. **limits of the principal**: outside the cache, as a cached answer counts; what is refused
-///    costs nothing further in;
 /// 5. **cache**: a hit costs neither budget nor server; sees writes pass, so it can invalidate;
 /// 6. **loop guard**: a cached answer is not a failure; it counts calls that failed after all
 ///    attempts;
@@ -60,7 +60,7 @@ pub(crate) type Guarded = Breaker<Breaker<RateLimit<ConcurrencyLimit<AttemptTime
 /// 9. **rate limit** of tools: each attempt counts;
 /// 10. **attempt span**: one per try;
 /// 11. **router**: always ready; picks among candidates; awaits their readiness inside the call.
-pub(crate) type Layers = CallSpan<Audit<Authorize<PrincipalLimit<Cache<Inside>>>>>;
+pub(crate) type Layers = CallSpan<Audit<PrincipalLimit<Authorize<Cache<Inside>>>>>;
 
 /// The layers inside the cache.
 type Inside = LoopGuard<Retry<Hedge<RateLimit<AttemptSpan<Router<Guarded>>>>>>;
@@ -81,8 +81,8 @@ pub(crate) fn call(layers: &Layers, call: ToolCall) -> Answer {
 pub(crate) fn assemble(
     call_span: CallSpanLayer,
     audit: AuditLayer,
-    authorize: AuthorizeLayer,
     principal: PrincipalLimitLayer,
+    authorize: AuthorizeLayer,
     cache: CacheLayer,
     loop_guard: LoopGuardLayer,
     retry: RetryLayer,
@@ -93,14 +93,14 @@ pub(crate) fn assemble(
     ServiceBuilder::new()
         .layer(call_span)
         .layer(audit)
-        .layer(authorize)
         .layer(principal)
+        .layer(authorize)
         .layer(cache)
         .layer(loop_guard)
         .layer(retry)
         .layer(hedge)
         .layer(rate)
-        .layer(AttemptSpanLayer::new())
+        .layer(AttemptSpanLayer::default())
         .service(router)
 }
 

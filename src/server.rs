@@ -132,15 +132,9 @@ impl Server {
         self
     }
 
-    /// Sets how many calls the server gets at once; more wait in a queue. Default: 64.
-    pub fn max_concurrent(mut self, calls: usize) -> Self {
-        self.concurrency.max_in_flight = calls;
-        self
-    }
-
-    /// Sets the limit of calls at once as a whole: also how many wait, which are refused when too
-    /// many do, and how many run of one tool. Default: 64 at once, 1000 wait, and of more the
-    /// newest is refused.
+    /// Sets the limit of calls at once: how many run, how many wait in a queue, which are refused
+    /// when too many do, and how many run of one tool. Default: 64 at once, 1000 wait, and of more
+    /// the newest is refused.
     ///
     /// ```
     /// use callward::limit::{ConcurrencyLimitLayer, Shed};

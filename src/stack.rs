@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use callward_breaker::{BreakerSet, BreakerStatus};
-use callward_cache::{CacheHandle, CacheStats};
+use callward_cache::CacheHandle;
 use callward_core::{
     BoxStream, Caller, Delivery, ErrorKind, InstanceStatus, Instances, ServerId, ToolCall,
     ToolError, ToolOutput,
@@ -100,10 +100,6 @@ impl Stack {
         let catalogue = self.0.shared.registry.peek();
         let entry = catalogue.find(tool);
         let entry = entry.ok_or_else(|| self.not_found(tool, &catalogue))?;
-        #[cfg_attr(
-            not(feature = "auth"),
-            expect(unused_mut, reason = "the rules change it")
-        )]
         let mut call = ToolCall::new(entry.tool().clone(), arguments);
         #[cfg(feature = "auth")]
         if self.policy().is_some() {
@@ -113,10 +109,10 @@ impl Stack {
         // a limit beyond the range of the clock does not apply
         let limit = self.0.settings.call_deadline;
         let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
-        Ok(match deadline {
-            Some(deadline) => call.with_deadline(deadline.into_std()),
-            None => call,
-        })
+        if let Some(deadline) = deadline {
+            call.context_mut().deadline = Some(deadline.into_std());
+        }
+        Ok(call)
     }
 
     /// Returns the error for a caller that may not know of all tools, if there are rules.
@@ -182,21 +178,14 @@ impl Stack {
     /// Returns a stream with one item for each time the tools changed.
     #[must_use]
     pub fn changes(&self) -> BoxStream<'static, ()> {
-        let mut changed = self.0.shared.changed.subscribe();
-        changed.mark_unchanged();
+        let changed = self.0.shared.changed.subscribe();
         Box::pin(stream::unfold(changed, |mut changed| async move {
             changed.changed().await.ok()?;
             Some(((), changed))
         }))
     }
 
-    /// Returns what the cache did so far.
-    #[must_use]
-    pub fn cache_stats(&self) -> CacheStats {
-        self.0.shared.cache.stats()
-    }
-
-    /// Returns the handle of the cache, to inspect and purge it.
+    /// Returns the handle of the cache: what it did so far, what it holds, and how to purge it.
     #[must_use]
     pub fn cache(&self) -> &CacheHandle {
         &self.0.shared.cache
@@ -231,6 +220,16 @@ impl Stack {
     /// [`ErrorKind::RateLimited`] if the limit is reached.
     pub fn admit_list(&self, caller: &Caller) -> Result<(), ToolError> {
         self.0.principals.admit_list(&caller.principal)
+    }
+
+    /// Counts a call that could not be [prepared](Self::prepare) against the
+    /// [limits](StackBuilder::principal_limits) of the caller's principal.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::RateLimited`] if the limit is reached.
+    pub fn admit_unknown(&self, caller: &Caller) -> Result<(), ToolError> {
+        self.0.principals.admit_unknown(&caller.principal)
     }
 
     /// Returns the breakers themselves, to hold one open or closed, and to release it again.
@@ -324,8 +323,7 @@ impl Stack {
     pub fn route_events(&self) -> BoxStream<'static, RouteEvent> {
         let events = self.0.router.events();
         Box::pin(stream::unfold(events, |mut events| async move {
-            let event = events.next().await?;
-            Some((event, events))
+            Some((events.next().await?, events))
         }))
     }
 

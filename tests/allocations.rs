@@ -38,7 +38,7 @@ async fn a_hit_allocates_at_most_four_times() {
         let count = allocated(&stack, read.clone());
         assert!(count <= 4, "hit {hit}: {count}");
     }
-    assert_eq!(stack.cache_stats().hits, 101);
+    assert_eq!(stack.cache().stats().hits, 101);
 }
 
 #[tokio::test(start_paused = true)]

@@ -51,7 +51,7 @@ pub(crate) fn passed(call: &ToolCall) -> Vec<Row> {
     pool.set_members(id.clone().into(), vec![Member::new(id, of_server)]);
     let routed = Router::new(pool);
     add("router", around(&routed, call));
-    let spanned = AttemptSpanLayer::new().layer(routed);
+    let spanned = AttemptSpanLayer::default().layer(routed);
     add("attempt span", around(&spanned, call));
     let rated = RateLimitLayer::new(rate).unwrap().layer(spanned);
     add("rate limit of tools and principals", around(&rated, call));
@@ -63,7 +63,7 @@ pub(crate) fn passed(call: &ToolCall) -> Vec<Row> {
     add("loop guard", around(&guarded, call));
     let cached = CacheLayer::default().layer(guarded);
     add("cache, a write passes", around(&cached, call));
-    let spanned = CallSpanLayer::new().layer(cached);
+    let spanned = CallSpanLayer::default().layer(cached);
     add("call span", around(&spanned, call));
     rows
 }
@@ -71,7 +71,7 @@ pub(crate) fn passed(call: &ToolCall) -> Vec<Row> {
 /// Returns a row for each layer that a hit passes, innermost first.
 pub(crate) fn hit(call: &ToolCall) -> Vec<Row> {
     let cached = CacheLayer::default().layer(leaf());
-    let spanned = CallSpanLayer::new().layer(cached.clone());
+    let spanned = CallSpanLayer::default().layer(cached.clone());
     vec![
         Row::new("cache layer alone", Part::Hit, around(&cached, call)),
         Row::new("call span around it", Part::Hit, around(&spanned, call)),

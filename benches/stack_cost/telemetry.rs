@@ -37,11 +37,11 @@ pub(crate) fn watched(call: &ToolCall) -> Vec<Row> {
 }
 
 fn spanned(sampling: Sampling, metrics: Option<Arc<Metrics>>) -> impl ToolService {
-    let mut outer = CallSpanLayer::new().with_sampling(sampling);
+    let mut outer = CallSpanLayer::default().with_sampling(sampling);
     if let Some(metrics) = metrics {
         outer = outer.with_metrics(metrics);
     }
-    outer.layer(AttemptSpanLayer::new().layer(leaf()))
+    outer.layer(AttemptSpanLayer::default().layer(leaf()))
 }
 
 fn exporting(share: f64, is_measured: bool, call: &ToolCall) -> Subject {

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-use super::{BuildError, Settings, StackBuilder};
+use super::{BuildError, StackBuilder};
 use crate::change::Startup;
 use crate::order::{self, Guarded};
 use crate::roster::state_word;
@@ -57,7 +57,12 @@ impl StackBuilder {
         }
         let principals = PrincipalLimitLayer::new(settings.principal_limits);
         let rates = RateLimitLayer::new(settings.limits.rate)?;
-        let breakers = settings.breaker_set()?;
+        let (tool, server) = (settings.breaker, settings.server_breaker);
+        let server = server.unwrap_or_else(BreakerConfig::server);
+        for (whose, config) in [("breaker", tool), ("breaker of servers", server)] {
+            config.validate().map_err(BuildError::of_the(whose))?;
+        }
+        let breakers = BreakerSet::new(tool, server)?;
         let mut retry = RetryLayer::new(settings.retry)?;
         if let Some(schedule) = self.schedule {
             retry = retry.with_schedule(move || schedule.schedule());
@@ -98,8 +103,8 @@ impl StackBuilder {
         let layers = order::assemble(
             self.call_span,
             self.audit.clone(),
-            authorize,
             principals.clone(),
+            authorize,
             cache,
             loop_guard,
             retry,
@@ -124,17 +129,6 @@ impl StackBuilder {
         }));
         let startup = stack.start_servers(self.servers)?;
         Ok((stack, startup))
-    }
-}
-
-impl Settings {
-    fn breaker_set(&self) -> Result<BreakerSet, BuildError> {
-        let (tool, server) = (self.breaker, self.server_breaker);
-        let server = server.unwrap_or_else(BreakerConfig::server);
-        for (whose, config) in [("breaker", tool), ("breaker of servers", server)] {
-            config.validate().map_err(BuildError::of_the(whose))?;
-        }
-        Ok(BreakerSet::new(tool, server)?)
     }
 }
 

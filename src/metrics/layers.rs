@@ -66,34 +66,15 @@ pub(super) fn failures(stack: &Stack, visit: &mut Visit<'_>) {
     }
 }
 
-/// A tool may have several rates, and what is known of callers comes together. The scopes that are
-/// always there come without a rate, too.
+/// A tool may have several rates. The scopes that are always there come without a rate, too.
 pub(super) fn rates(stack: &Stack, visit: &mut Visit<'_>) {
     let (status, catalogue) = (stack.limits(), stack.catalogue());
     let scope = |word| KeyValue::new(label::SCOPE, word);
-    let mut rates = vec![
-        (None, vec![scope("principal")]),
-        (None, vec![overflow(), scope("tool")]),
-    ];
-    rates.extend(status.rates.iter().filter_map(|rate| {
-        let of = match &rate.subject {
-            RateSubject::Tool { set, tool } => {
-                let [tool, set] = offered(&catalogue, set, tool)?;
-                vec![tool, set, scope("tool")]
-            }
-            _ => vec![scope("principal")],
-        };
-        Some((Some(rate), of))
-    }));
-    rates.extend(status.servers.iter().filter_map(|server| {
-        let of = vec![of_server(&server.server), scope("server")];
-        Some((Some(server.rate.as_ref()?), of))
-    }));
     for (limit, refused) in stack.0.principals.refusals() {
         let values = [(metric::RATE_LIMIT_REFUSALS, limit, refused)];
         visit(&[scope("principal")], &values);
     }
-    for (rate, of) in rates {
+    let mut report = |of: &[KeyValue], rate: Option<&RateStatus>| {
         let count = |rate: &RateStatus| (rate.waiting as u64, rate.waited, rate.refused);
         let (waiting, waited, refused) = rate.map(count).unwrap_or_default();
         let values = [
@@ -101,7 +82,21 @@ pub(super) fn rates(stack: &Stack, visit: &mut Visit<'_>) {
             (metric::RATE_LIMIT_DELAYS, "", waited),
             (metric::RATE_LIMIT_REFUSALS, "", refused),
         ];
-        visit(&of, &values);
+        visit(of, &values);
+    };
+    report(&[scope("principal")], None);
+    report(&[overflow(), scope("tool")], None);
+    for rate in &status.rates {
+        if let RateSubject::Tool { set, tool } = &rate.subject
+            && let Some([tool, set]) = offered(&catalogue, set, tool)
+        {
+            report(&[tool, set, scope("tool")], Some(rate));
+        }
+    }
+    for server in &status.servers {
+        if let Some(rate) = &server.rate {
+            report(&[of_server(&server.server), scope("server")], Some(rate));
+        }
     }
 }
 

@@ -10,10 +10,10 @@ mod layers;
 
 use std::sync::Arc;
 
-use callward_core::{ReplicaSetId, ServerId, ToolName, is_invisible, written_out};
+use callward_core::{ReplicaSetId, ToolName};
 use callward_registry::Catalogue;
 use callward_telemetry::metrics::{Series, observe_counter, observe_gauge, observe_seconds};
-use callward_telemetry::names;
+use callward_telemetry::metrics::{of_server, of_set, of_tool};
 use callward_telemetry::names::metric::{self, Kind, Metric};
 use callward_telemetry::{Contents, Metrics, Sampling};
 use opentelemetry::KeyValue;
@@ -150,16 +150,4 @@ fn visit(stack: &Stack, read: Read, metric: &Metric, mut add: impl FnMut(u64, Ve
 fn offered(catalogue: &Catalogue, set: &ReplicaSetId, tool: &ToolName) -> Option<[KeyValue; 2]> {
     catalogue.find(&format!("{set}.{tool}"))?;
     Some([of_tool(tool), of_set(set)])
-}
-
-fn of_tool(tool: &ToolName) -> KeyValue {
-    KeyValue::new(names::TOOL, written_out(tool.as_str(), is_invisible))
-}
-
-fn of_set(set: &ReplicaSetId) -> KeyValue {
-    KeyValue::new(names::SERVER_SET, set.to_string())
-}
-
-fn of_server(server: &ServerId) -> KeyValue {
-    KeyValue::new(names::SERVER, server.to_string())
 }

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use callward::breaker::BreakerConfig;
+use callward::limit::ConcurrencyLimitLayer;
 use callward::retry::RetryConfig;
 use callward::retry::hedge::HedgeConfig;
 use callward::{Server, Stack};
@@ -86,7 +87,7 @@ impl Round {
             builder = builder.server(
                 Server::new(server.clone())
                     .in_set("set".parse().unwrap())
-                    .max_concurrent(places)
+                    .concurrency(ConcurrencyLimitLayer::new(places))
                     .refine_tool("tabs".parse().unwrap(), calls::tabs_that_read()),
             );
         }

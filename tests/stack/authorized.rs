@@ -1,10 +1,12 @@
 //! Rules of a stack: what a denied caller gets, and from where.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use callward::auth::Policy;
 use callward::auth::rules::{Rule, Then};
 use callward::core::trail::{Stage, Verdict};
+use callward::limit::PrincipalLimitConfig;
 use callward::{Caller, ErrorKind, Principal, Stack, StackBuilder, ToolError, ToolOutput};
 use callward_testkit::MockService;
 use serde_json::{Value, json};
@@ -67,6 +69,28 @@ async fn a_cached_answer_is_never_given_to_a_denied_caller() {
     }
     assert!(ask(&stack, "s.get_price", "bob").await.is_ok());
     assert_eq!(mock.started(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_denied_or_unknown_counts_as_a_call_and_is_refused_alike() {
+    let mut limits = PrincipalLimitConfig::default();
+    limits.calls_per_minute = NonZeroU32::new(2);
+    let builder = builder().principal_limits(limits);
+    let mock = MockService::counting();
+    let (stack, _server) = alone(builder, vec![read("get_order")], &mock).await;
+    let bob = caller("bob");
+    let hidden = stack.prepare_as("s.get_order", "{}", bob.clone());
+    let hidden = hidden.unwrap_err();
+    let denied = ask(&stack, "s.get_order", "bob").await.unwrap_err();
+    assert_eq!(hidden.to_string(), denied.to_string());
+    assert_eq!(hidden.authorization, denied.authorization);
+    stack.admit_unknown(&bob).unwrap();
+    let limited = ask(&stack, "s.get_order", "bob").await.unwrap_err();
+    let same = stack.admit_unknown(&bob).unwrap_err();
+    assert_eq!(limited.kind, ErrorKind::RateLimited);
+    assert_eq!(limited.to_string(), same.to_string());
+    let ada = stack.prepare_as("s.get_order", "{}", caller("ada"));
+    assert!(stack.run(ada.unwrap()).await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]

@@ -103,5 +103,5 @@ async fn what_a_server_is_said_to_touch_joins_what_the_cache_was_told() {
     for (tool, id) in [("set.read", 1), ("set.write", 2), ("set.read", 1)] {
         stack.call(tool, json!({"id": id})).await.unwrap();
     }
-    assert_eq!(stack.cache_stats().hits, 1);
+    assert_eq!(stack.cache().stats().hits, 1);
 }

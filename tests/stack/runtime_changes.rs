@@ -7,6 +7,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use callward::core::{BoxFuture, Weight};
+use callward::limit::ConcurrencyLimitLayer;
 use callward::{
     Delivery, Drained, Draining, ErrorKind, Server, ServerId, Stack, ToolCall, ToolDefinition,
     ToolError, ToolOutput, ToolServer,
@@ -209,7 +210,7 @@ impl Changes {
             .in_set("set".parse().unwrap())
             .weight(weight)
             // a call that waits for a permit was sent there before
-            .max_concurrent(1_000_000);
+            .concurrency(ConcurrencyLimitLayer::new(1_000_000));
         self.stack.add_server(server).await.unwrap();
         self.sites.insert(id, site);
     }

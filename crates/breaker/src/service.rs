@@ -141,7 +141,7 @@ impl Shared {
     fn refusal(&self, call: &ToolCall, rejection: &Rejection) -> ToolError {
         let (tool, server) = (call.tool().name(), &self.server);
         let message = match self.is_of_server {
-            true => format!("server `{server}` was not asked for `{tool}`: {rejection}"),
+            true => format!("server `{server}` was not asked for `{tool}`; {rejection}"),
             false => format!("`{tool}` on server `{server}` was not called: {rejection}"),
         };
         let mut error = ToolError::new(ErrorKind::BreakerOpen, Delivery::NotSent, message)

@@ -44,7 +44,7 @@ impl Read {
     ) -> Result<ToolOutput, ToolError> {
         let (shared, version) = (&*self.shared, &*self.version);
         let (record, gate) = (&*version.record, &self.lookup.gate);
-        let for_caller = !call.purpose.is_background();
+        let for_caller = !call.is_background;
         let now = Instant::now();
         let read_set = self.lookup.scopes(shared, version, &call);
         let epochs = match epochs(&read_set, shared.scopes.at(now)) {

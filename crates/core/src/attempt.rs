@@ -2,8 +2,10 @@
 
 use std::any::Any;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use crate::{ServerId, Watch};
 
@@ -45,17 +47,16 @@ impl Attempt {
 
     /// Turns this attempt into the next one, avoiding the server that failed.
     pub fn advance(&mut self, failed: Option<&ServerId>) {
-        self.number = self.number.saturating_add(1);
-        self.share = None;
-        self.elsewhere_only = false;
-        self.ignores_open_breakers = false;
-        self.chosen = None;
-        self.watch = None;
         if let Some(failed) = failed
             && !self.avoid.contains(failed)
         {
             self.avoid.push(failed.clone());
         }
+        *self = Self {
+            number: self.number.saturating_add(1),
+            avoid: std::mem::take(&mut self.avoid),
+            ..Self::first()
+        };
     }
 }
 
@@ -98,16 +99,12 @@ impl ChosenServer {
     /// Writes which server gets the attempt. Later ones replace it: a router goes on to the next
     /// where one refuses.
     pub fn set(&self, server: ServerId) {
-        *self.lock() = Some(server);
+        *self.0.lock() = Some(server);
     }
 
     /// Returns the server that has the attempt. `None` if it has not been given to a server yet, or
     /// if no layer of the stack records it.
     pub fn get(&self) -> Option<ServerId> {
-        self.lock().clone()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<ServerId>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().clone()
     }
 }

@@ -15,25 +15,6 @@ use crate::{
     ProgressSink, ServerId, Tool, TraceContext,
 };
 
-words! {
-    /// What a call is made for.
-    #[non_exhaustive]
-    Purpose {
-        /// A caller waits for the answer.
-        Caller = "caller",
-        /// The cache refreshes an answer that its callers already have.
-        Refresh = "refresh",
-    } default Caller
-}
-
-impl Purpose {
-    /// Returns `true` if the runtime makes the call by itself. Such a call is not retried: no
-    /// caller sees its failure.
-    pub const fn is_background(self) -> bool {
-        !matches!(self, Self::Caller)
-    }
-}
-
 /// One call of one tool: what every layer receives.
 ///
 /// A call is two words long, so it passes from layer to layer in registers and is cheap to clone.
@@ -71,8 +52,8 @@ struct Parts {
 pub struct CallContext {
     /// Where the layers write their decisions, if it is read.
     pub record: Option<Arc<CallRecord>>,
-    /// What the call is made for.
-    pub purpose: Purpose,
+    /// The runtime makes the call by itself. It is not retried, as no caller sees its failure.
+    pub is_background: bool,
     /// The call is left out of the trace: no layer makes a span for it, and the trace context sent
     /// to servers is marked as not sampled.
     pub is_left_out: bool,
@@ -137,9 +118,9 @@ impl ToolCall {
     /// Makes the same call once more for the runtime itself: the same tool, arguments and caller,
     /// but no caller waits for the answer. So it has no deadline, reports no progress, writes to no
     /// record, starts with its first attempt, and does not share the idempotency key.
-    pub fn in_background(&self, purpose: Purpose) -> Self {
+    pub fn in_background(&self) -> Self {
         let mut parts = Parts::clone(&self.parts);
-        parts.context.purpose = purpose;
+        parts.context.is_background = true;
         parts.context.record = None;
         parts.context.deadline = None;
         parts.attempt = None;
@@ -287,6 +268,13 @@ impl ToolCall {
         }
     }
 
+    /// Returns a clone if [decisions](Self::decided) are wanted: to write them down when the call
+    /// itself has moved on.
+    pub fn clone_to_decide(&self) -> Option<Self> {
+        let is_wanted = self.record.as_ref()?.wants_decisions();
+        is_wanted.then(|| self.clone())
+    }
+
     /// Returns the idempotency key of the call, the same for all its attempts. `None` until the
     /// caller, or the layer that makes its attempts, sets a key.
     pub fn idempotency_key(&self) -> Option<IdempotencyKey> {
@@ -326,7 +314,7 @@ impl fmt::Debug for ToolCall {
             .field("deadline", &self.deadline)
             .field("pin", &self.pin)
             .field("attempt", self.attempt())
-            .field("purpose", &self.purpose)
+            .field("is_background", &self.is_background)
             .finish_non_exhaustive()
     }
 }

@@ -171,7 +171,8 @@ impl ToolError {
             None => (name.len(), ""),
         };
         let name = name.get(..end).unwrap_or_default();
-        let text = format!("no tool {name:?}{more}: {hint}");
+        // a colon would make a name such as `get_secret` look like that of a secret
+        let text = format!("no tool {name:?}{more}; {hint}");
         ToolError::new(ErrorKind::UnknownTool, Delivery::NotSent, text)
     }
 

@@ -29,32 +29,11 @@ pub fn show_size(bytes: u64) -> String {
     bytesize::ByteSize::b(bytes).to_string()
 }
 
-struct Time(Duration);
-
-impl<'de> Deserialize<'de> for Time {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Text;
-
-        impl Visitor<'_> for Text {
-            type Value = Time;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(DURATION)
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Time, E> {
-                parse_duration(text).map(Time).map_err(E::custom)
-            }
-        }
-
-        from.deserialize_any(Text)
-    }
-}
-
 /// A duration, or one that may be absent.
 #[expect(missing_docs, clippy::missing_errors_doc, reason = "what serde calls")]
 pub mod duration {
-    use super::{Deserialize, Deserializer, Duration, Serialize, Serializer, Time, show_duration};
+    use super::{DURATION, Deserializer, Duration, Error, Serialize, Serializer, Visitor};
+    use super::{fmt, parse_duration, show_duration};
 
     pub fn serialize<T, S>(time: &T, to: S) -> Result<S::Ok, S::Error>
     where
@@ -67,7 +46,21 @@ pub mod duration {
     pub fn deserialize<'de, T: From<Duration>, D: Deserializer<'de>>(
         from: D,
     ) -> Result<T, D::Error> {
-        Time::deserialize(from).map(|time| time.0.into())
+        struct Text;
+
+        impl Visitor<'_> for Text {
+            type Value = Duration;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(DURATION)
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Duration, E> {
+                parse_duration(text).map_err(E::custom)
+            }
+        }
+
+        from.deserialize_any(Text).map(T::from)
     }
 }
 

@@ -65,7 +65,7 @@ mod weight;
 
 pub use annotations::{AnnotationProblem, Annotations, Complexity, SecurityLevel};
 pub use attempt::{Attempt, ChosenServer, Share, TimeShare};
-pub use call::{CallContext, Purpose, ToolCall};
+pub use call::{CallContext, ToolCall};
 pub use call_meta::CallMeta;
 pub use caller::{Caller, Credential, CredentialKind, Principal, SessionId, WithoutSession};
 pub use category::Category;

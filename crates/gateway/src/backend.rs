@@ -41,12 +41,12 @@ fn knows_verifier(stack: &Stack, caller: &Caller, error: &ToolError) -> bool {
 /// Serves a stack.
 pub(crate) struct StackBackend {
     runtime: Arc<Runtime>,
-    listings: Listings,
+    listings: Arc<Listings>,
 }
 
 impl StackBackend {
     pub(crate) fn new(runtime: Arc<Runtime>) -> Arc<Self> {
-        let listings = Listings::default();
+        let listings = Arc::default();
         Arc::new(Self { runtime, listings })
     }
 
@@ -101,11 +101,10 @@ impl StackBackend {
         }
         let meta = request.meta.as_deref().map(CallMeta::parse).transpose();
         let meta = meta.map_err(|error| refused(error.to_string()))?.flatten();
-        let mut call = self
-            .runtime
-            .stack
-            .prepare(&request.name, request.arguments)?
-            .with_caller(request.caller);
+        let mut call =
+            self.runtime
+                .stack
+                .prepare_as(&request.name, request.arguments, request.caller)?;
         let baggage = request.baggage.as_deref();
         let baggage = baggage.and_then(|baggage| self.runtime.baggage.pass(baggage));
         let context = call.context_mut();
@@ -199,6 +198,7 @@ impl Backend for StackBackend {
         let call = self.start(request).map_err(|error| {
             // no call was made, so no layer saw it
             let stack = &self.runtime.stack;
+            let error = stack.admit_unknown(&caller).err().unwrap_or(error);
             stack.note_refused(&name, &caller, inbound.as_ref(), &error);
             self.refuse(error)
         });
@@ -231,7 +231,7 @@ impl Backend for StackBackend {
         self.runtime.stack.end_session(caller);
     }
 
-    fn changes(&self) -> BoxStream<'static, ()> {
-        self.runtime.stack.changes()
+    fn changes(&self, caller: &Caller) -> BoxStream<'static, ()> {
+        self.listings.changes(&self.runtime.stack, caller)
     }
 }

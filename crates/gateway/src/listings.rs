@@ -2,13 +2,15 @@
 //! leave to a caller.
 
 use std::collections::HashMap;
+use std::future::ready;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use callward::Stack;
-use callward::core::{Caller, Credential, Principal};
+use callward::core::{BoxStream, Caller, Credential, Principal};
 use callward::registry::Catalogue;
 use callward_mcp::server::ToolListing;
+use futures_util::StreamExt as _;
 use parking_lot::Mutex;
 
 /// How many callers are known by what they see, before all are forgotten.
@@ -74,6 +76,25 @@ impl Listings {
         kept.callers.insert(key, listing.clone());
         listing
     }
+
+    /// Returns a stream with one item for each time the list that a caller sees changed.
+    pub(crate) fn changes(
+        self: &Arc<Self>,
+        stack: &Stack,
+        caller: &Caller,
+    ) -> BoxStream<'static, ()> {
+        let (listings, of, caller) = (self.clone(), stack.clone(), caller.clone());
+        let mut last = listings.of(&of, &caller);
+        let changes = stack.changes().filter(move |()| {
+            let now = listings.of(&of, &caller);
+            // of several changes at once, the client may have seen the list after the first
+            let is_next = now.generation <= last.generation + 1;
+            let is_same = is_next && now.tools() == last.tools();
+            last = now;
+            ready(!is_same)
+        });
+        Box::pin(changes)
+    }
 }
 
 /// Lists the tools of these places with the servers' own bytes.
@@ -82,4 +103,29 @@ fn list(catalogue: &Catalogue, is_listed: impl Fn(usize) -> bool) -> Arc<ToolLis
     let tools = tools.filter(|(place, _)| is_listed(*place));
     let tools = tools.map(|(_, entry)| entry.listed().clone()).collect();
     Arc::new(ToolListing::new(catalogue.generation(), tools))
+}
+
+#[cfg(test)]
+mod tests {
+    use callward::auth::{Policy, rules::Then};
+    use callward::{ToolSpec, Tools};
+    use futures_util::FutureExt as _;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_client_is_not_told_of_changes_of_tools_that_it_does_not_see() {
+        let deny = json!({"tool": ["hidden.*"], "then": "deny"});
+        let rules = vec![serde_json::from_value(deny).unwrap()];
+        let policy = Policy::new(rules, Then::Allow);
+        let stack = Stack::builder().authorize(policy).build().await.unwrap();
+        let mut changes = Arc::<Listings>::default().changes(&stack, &Caller::local());
+        for (name, is_told) in [("hidden", false), ("shown", true), ("hidden2", true)] {
+            let run = |_: Value| ready(Ok::<_, String>("x"));
+            let tools = Tools::new(name).unwrap().tool(ToolSpec::new("get_x"), run);
+            stack.add_server(tools.unwrap()).await.unwrap();
+            assert_eq!(changes.next().now_or_never().is_some(), is_told, "{name}");
+        }
+    }
 }

@@ -58,11 +58,16 @@ impl Runtime {
         })
     }
 
+    /// Ends the servers. Calls that fail from here on are not retried.
+    pub(crate) async fn end_servers(&self) {
+        self.stack.stop_discovery();
+        shutdown::end_servers(&self.upstreams, &self.stop).await;
+    }
+
     /// Ends the servers, and writes what is not written yet.
     pub(crate) async fn finish(&self) {
         evidence::save(&self.stack).await;
-        self.stack.stop_discovery();
-        shutdown::end_servers(&self.upstreams, &self.stop).await;
+        self.end_servers().await;
         self.recorder.finish().await;
         audit::close(&self.stack).await;
         self.telemetry.finish().await;

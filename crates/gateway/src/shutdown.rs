@@ -115,7 +115,7 @@ const LINGER: Duration = Duration::from_secs(1);
 pub(crate) async fn serve(
     serving: impl Future<Output = io::Result<()>>,
     drained: impl Future<Output = ()>,
-    servers: &[Upstream],
+    end_servers: impl Future<Output = ()>,
     stop: &Stop,
     lame_duck: Duration,
     limit: Duration,
@@ -166,7 +166,7 @@ pub(crate) async fn serve(
         output::note(format_args!("stopped: {cut} cut off"));
         stop.cut_off.cancel();
         let _ = tokio::time::timeout(CUT_OFF, async {
-            tokio::join!(calls.wait(), end_servers(servers, stop));
+            tokio::join!(calls.wait(), end_servers);
         })
         .await;
     };
@@ -214,7 +214,14 @@ mod tests {
                 Ok(())
             };
             let (calls, limit) = (stop.calls.clone(), Duration::from_secs(10));
-            let served = serve(serving, calls.wait(), &[], &stop, Duration::ZERO, limit);
+            let served = serve(
+                serving,
+                calls.wait(),
+                async {},
+                &stop,
+                Duration::ZERO,
+                limit,
+            );
             tokio::join!(served, ended).0.unwrap();
         }
     }

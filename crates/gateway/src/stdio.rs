@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use callward_mcp::client::Upstream;
 use callward_mcp::server::{Backend, serve_stdio};
 use futures_util::{StreamExt, stream};
 use tokio_util::io::{ReaderStream, StreamReader};
@@ -17,7 +16,7 @@ use crate::shutdown::{self, Stop};
 const BUFFER: usize = 64 * 1024;
 
 /// Serves the client at the other end until it leaves, or until asked to stop; then lets calls in
-/// flight end, within the limit; those that do not end with `servers`.
+/// flight end, within the limit; those that do not fail when `end_servers` is done.
 ///
 /// # Errors
 ///
@@ -25,7 +24,7 @@ const BUFFER: usize = 64 * 1024;
 pub(crate) async fn serve<B: Backend>(
     backend: Arc<B>,
     limit: Duration,
-    servers: &[Upstream],
+    end_servers: impl Future<Output = ()>,
     stop: &Stop,
 ) -> Result<(), AppError> {
     let lines = ReaderStream::with_capacity(tokio::io::stdin(), BUFFER);
@@ -43,7 +42,7 @@ pub(crate) async fn serve<B: Backend>(
     };
     // a message that was read need not be a call yet
     let drained = answered.cancelled();
-    let served = shutdown::serve(serving, drained, servers, stop, Duration::ZERO, limit);
+    let served = shutdown::serve(serving, drained, end_servers, stop, Duration::ZERO, limit);
     served
         .await
         .map_err(AppError::io("serving over stdio failed"))

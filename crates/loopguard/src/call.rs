@@ -27,7 +27,7 @@ impl Watch {
         if !call.plan().is_write() {
             return Ok(None);
         }
-        let counts = !call.purpose.is_background()
+        let counts = !call.is_background
             && (call.caller().session.is_some()
                 || table.config.without_session == WithoutSession::ByPrincipal);
         let mut watch = Self {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callward_core::{
-    CallRecord, Caller, Delivery, ErrorKind, Principal, Purpose, SessionId, ToolCall, ToolError,
-    ToolOutput, WithoutSession,
+    CallRecord, Caller, Delivery, ErrorKind, Principal, SessionId, ToolCall, ToolError, ToolOutput,
+    WithoutSession,
 };
 use callward_loopguard::{LoopGuard, LoopGuardConfig, LoopGuardLayer};
 use callward_testkit::{MockService, call, contract, tool};
@@ -100,7 +100,7 @@ async fn other_calls_are_not_held_back() {
     for call in [
         ask(json!({"n": 2})),
         ask(json!({})).with_caller(Caller::local()),
-        ask(json!({})).in_background(Purpose::Refresh),
+        ask(json!({})).in_background(),
     ] {
         assert!(!is_held_back(&guard, call).await);
     }

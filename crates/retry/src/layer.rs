@@ -1,6 +1,7 @@
 //! The layer and its service: `tower::retry` with a policy of ours.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use callward_core::{InvalidConfig, ReplicaSetId, ToolCall, ToolError, ToolOutput, ToolService};
@@ -57,6 +58,11 @@ impl RetryLayer {
     /// reserve.
     pub fn retain_sets(&self, keep: impl Fn(&ReplicaSetId) -> bool) {
         self.shared.budgets.retain(keep);
+    }
+
+    /// Retries nothing from here on: the servers are about to end. It cannot be undone.
+    pub fn stop(&self) {
+        self.shared.is_stopped.store(true, Ordering::Relaxed);
     }
 
     /// Wakes the calls that wait for a breaker of this set, as a server of it is connected again.

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_core::trail::Writer;
 use callward_core::{CallRecord, ToolCall, ToolError};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -35,7 +34,7 @@ impl Pause {
             began: Instant::now(),
             error: error.clone(),
             record: call.record.clone(),
-            writer: Writer::of(call),
+            call: call.clone_to_decide(),
         };
         async move {
             if let Some(waiting) = &self.waiting {
@@ -66,7 +65,7 @@ struct PauseRecorder {
     began: Instant,
     error: ToolError,
     record: Option<Arc<CallRecord>>,
-    writer: Option<Writer>,
+    call: Option<ToolCall>,
 }
 
 impl Drop for PauseRecorder {
@@ -75,8 +74,8 @@ impl Drop for PauseRecorder {
         if let Some(record) = &self.record {
             record.with(|facts| facts.pause_time += paused);
         }
-        if let Some(writer) = &self.writer {
-            writer.decided(|| retried(&self.error, paused));
+        if let Some(call) = &self.call {
+            call.decided(|| retried(&self.error, paused));
         }
     }
 }

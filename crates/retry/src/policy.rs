@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use callward_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolOutput};
@@ -58,7 +59,11 @@ impl RetryPolicy {
         let RetryDecision::Retry { floor } = classify(call.plan().retry, error) else {
             return Err(RetryOutcome::NotRetryable.into());
         };
-        if call.purpose.is_background() {
+        if shared.is_stopped.load(Ordering::Relaxed) {
+            let why = "the servers are about to end".to_owned();
+            return Err(Stop::because(RetryOutcome::NotRetryable, why));
+        }
+        if call.is_background {
             return Err(RetryOutcome::Background.into());
         }
         let left = time_left(call);

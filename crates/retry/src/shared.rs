@@ -1,6 +1,7 @@
 //! What all calls of one retry layer share.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use callward_core::{Share, ToolCall};
@@ -20,6 +21,8 @@ pub(crate) struct Shared {
     pub(crate) schedule: Option<Arc<dyn MakeSchedule>>,
     pub(crate) budgets: Budgets,
     pub(crate) stats: Mutex<RetryStats>,
+    /// No call is retried any more.
+    pub(crate) is_stopped: AtomicBool,
     /// Seeds the pauses of each call.
     rng: Mutex<Rng>,
 }
@@ -31,6 +34,7 @@ impl Shared {
             schedule,
             budgets: Budgets::default(),
             stats: Mutex::default(),
+            is_stopped: AtomicBool::new(false),
             rng: Mutex::new(config.seed.map_or_else(Rng::new, Rng::with_seed)),
         }
     }
@@ -55,8 +59,7 @@ impl Shared {
     /// deadline. `refused` attempts are not counted among those allowed.
     pub(crate) fn share_out(&self, call: &mut ToolCall, begin: Instant, refused: u32) {
         let max_attempts = self.config.max_attempts;
-        let shares =
-            max_attempts > 1 && call.plan().is_retryable() && !call.purpose.is_background();
+        let shares = max_attempts > 1 && call.plan().is_retryable() && !call.is_background;
         let Some(deadline) = call.deadline.filter(|_| shares) else {
             return;
         };

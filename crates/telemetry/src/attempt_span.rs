@@ -14,18 +14,10 @@ use crate::sampling;
 use crate::span_future::SpanFuture;
 use observed::ObservedAttempt;
 
-/// Puts an [`AttemptSpan`] around a service.
+/// Puts an [`AttemptSpan`] around a service. It has no settings.
 #[derive(Debug, Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct AttemptSpanLayer;
-
-impl AttemptSpanLayer {
-    /// Makes the layer; it has no settings.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self
-    }
-}
 
 impl<S> Layer<S> for AttemptSpanLayer {
     type Service = AttemptSpan<S>;

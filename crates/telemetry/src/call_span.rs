@@ -18,7 +18,7 @@ use crate::span_future::SpanFuture;
 
 pub(crate) use observed::ObservedCall;
 
-/// Puts a [`CallSpan`] around a service.
+/// Puts a [`CallSpan`] around a service. Default: makes spans only.
 #[derive(Debug, Clone, Default)]
 pub struct CallSpanLayer {
     metrics: Option<Arc<Metrics>>,
@@ -27,12 +27,6 @@ pub struct CallSpanLayer {
 }
 
 impl CallSpanLayer {
-    /// Makes spans only.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Sets which calls are traced. Default: [`Sampling::always`].
     #[must_use]
     pub fn with_sampling(mut self, sampling: Sampling) -> Self {

@@ -16,8 +16,8 @@
 //! # use tower::{Layer, ServiceExt};
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let attempts = AttemptSpanLayer::new().layer(MockService::counting());
-//! let calls = CallSpanLayer::new().layer(attempts);
+//! let attempts = AttemptSpanLayer::default().layer(MockService::counting());
+//! let calls = CallSpanLayer::default().layer(attempts);
 //! # let tool = tool("read_order").read_only().build();
 //! calls.oneshot(call(&tool, serde_json::json!({"id": 7}))).await?;
 //! # Ok(())

@@ -19,7 +19,7 @@ use crate::names;
 /// assert_ne!(one_in_a_hundred, Sampling::always());
 /// # Ok::<(), callward_core::InvalidConfig>(())
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sampling {
     /// A trace whose random number is below is not sampled.
     threshold: u64,
@@ -66,12 +66,6 @@ impl Sampling {
 /// Returns `true` if a subscriber enables the spans.
 pub(crate) fn is_enabled() -> bool {
     tracing::span_enabled!(target: names::TARGET, Level::INFO)
-}
-
-impl Default for Sampling {
-    fn default() -> Self {
-        Self::always()
-    }
 }
 
 /// How many random numbers there are.

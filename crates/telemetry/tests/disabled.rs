@@ -11,7 +11,7 @@ use tower::{Layer, ServiceExt};
 #[tokio::test(start_paused = true)]
 async fn an_unobserved_call_gets_no_record() {
     let server = MockService::counting();
-    let stack = CallSpanLayer::new().layer(AttemptSpanLayer::new().layer(server.clone()));
+    let stack = CallSpanLayer::default().layer(AttemptSpanLayer::default().layer(server.clone()));
     let request = call(&tool("x").build(), json!({}));
     stack.oneshot(request).await.unwrap();
     assert!(server.seen()[0].record.is_none());
@@ -21,9 +21,9 @@ async fn an_unobserved_call_gets_no_record() {
 async fn metrics_alone_request_no_decisions() {
     let metrics = Metrics::new(&opentelemetry::global::meter("test"));
     let server = MockService::counting();
-    let stack = CallSpanLayer::new()
+    let stack = CallSpanLayer::default()
         .with_metrics(Arc::new(metrics))
-        .layer(AttemptSpanLayer::new().layer(server.clone()));
+        .layer(AttemptSpanLayer::default().layer(server.clone()));
     let request = call(&tool("x").build(), json!({}));
     stack.oneshot(request).await.unwrap();
     let seen = server.seen();

@@ -5,6 +5,7 @@ use std::time::Duration;
 use callward::breaker::BreakerConfig;
 use callward::cache::CacheConfig;
 use callward::core::trail::Stage;
+use callward::limit::ConcurrencyLimitLayer;
 use callward::loopguard::LoopGuardConfig;
 use callward::retry::RetryConfig;
 use callward::{
@@ -167,7 +168,11 @@ async fn a_limit_that_refuses_or_holds_up_is_a_step() {
     ] {
         let builder = Stack::builder().limits(limits).retry(once());
         // one call at a time, and no more than two at once of the tool that is limited
-        let one = |server: Server| server.max_concurrent(1).caching(Caching::Never);
+        let one = |server: Server| {
+            server
+                .concurrency(ConcurrencyLimitLayer::new(1))
+                .caching(Caching::Never)
+        };
         let stack = stack_with(builder, &[("a", slow.clone())], one).await;
         let calls = join_all((0..3).map(|_| run(&stack, tool))).await;
         let third = &calls[2];

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callward_core::{
-    CACHE_META, CacheStatus, ErrorKind, Purpose, ToolCall, ToolError, ToolOutput, ToolService,
+    CACHE_META, CacheStatus, ErrorKind, ToolCall, ToolError, ToolOutput, ToolService,
 };
 use serde_json::{json, value::to_raw_value};
 use tokio::runtime::Handle;
@@ -37,7 +37,7 @@ impl Read {
         });
         note(call, CacheStatus::Stale);
         if let Some(guard) = RefreshGuard::begin(entry) {
-            let call = call.in_background(Purpose::Refresh);
+            let call = call.in_background();
             runtime.spawn(self.clone().refresh(inner.clone(), call, guard));
         }
         Some(output)

@@ -60,17 +60,12 @@ impl FingerprintKey {
     pub fn json(&self, text: &[u8]) -> Option<u128> {
         let mut canonical = Canonical::new();
         scan(text, &mut canonical)?;
-        let mut hasher = self.0;
-        hasher.write(&canonical);
-        Some(hasher.finish128().into())
+        Some(self.hash(&[&canonical]))
     }
 
     /// Returns the fingerprint of plain bytes. Never equal to a structural one but by accident.
     pub fn bytes(&self, bytes: &[u8]) -> u128 {
-        let mut hasher = self.0;
-        hasher.write_u8(Tag::Bytes as u8);
-        hasher.write(bytes);
-        hasher.finish128().into()
+        self.hash(&[&[Tag::Bytes as u8], bytes])
     }
 
     /// Returns the fingerprint of a JSON number by its value: that of `7`, `7.0` and `70e-1` is the
@@ -95,9 +90,12 @@ impl FingerprintKey {
         let mut head = [tag as u8; 40];
         head[8..24].copy_from_slice(&first.to_le_bytes());
         head[24..].copy_from_slice(&second.to_le_bytes());
+        self.hash(&[&head, bytes])
+    }
+
+    fn hash(&self, parts: &[&[u8]]) -> u128 {
         let mut hasher = self.0;
-        hasher.write(&head);
-        hasher.write(bytes);
+        parts.iter().for_each(|part| hasher.write(part));
         hasher.finish128().into()
     }
 
@@ -108,9 +106,7 @@ impl FingerprintKey {
         for part in parts {
             bytes.extend_from_slice(&part.to_le_bytes());
         }
-        let mut hasher = self.0;
-        hasher.write(&bytes);
-        hasher.finish128().into()
+        self.hash(&[&bytes])
     }
 }
 

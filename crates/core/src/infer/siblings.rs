@@ -58,8 +58,8 @@ pub(super) fn share_the_world(all: &mut [Inferred]) {
 #[derive(Debug, Default)]
 pub(super) struct Habits {
     open_world: Habit,
-    destructive: HashMap<VerbKind, Habit>,
-    idempotent: HashMap<VerbKind, Habit>,
+    /// Of `destructiveHint` and `idempotentHint`, by the kind of verb.
+    of_writes: HashMap<VerbKind, [Habit; 2]>,
 }
 
 impl Habits {
@@ -69,16 +69,9 @@ impl Habits {
             habits.open_world.count(declared.open_world_hint);
             let writes = declared.read_only_hint != Some(true);
             if let Some(kind) = inferred.kind.filter(|_| writes) {
-                habits
-                    .destructive
-                    .entry(kind)
-                    .or_default()
-                    .count(declared.destructive_hint);
-                habits
-                    .idempotent
-                    .entry(kind)
-                    .or_default()
-                    .count(declared.idempotent_hint);
+                let [destructive, idempotent] = habits.of_writes.entry(kind).or_default();
+                destructive.count(declared.destructive_hint);
+                idempotent.count(declared.idempotent_hint);
             }
         }
         habits
@@ -95,14 +88,15 @@ impl Habits {
         let Some(kind) = inferred.kind.filter(|kind| *kind != VerbKind::Read) else {
             return;
         };
-        let settled = |habits: &HashMap<VerbKind, Habit>| habits.get(&kind)?.settled(ENOUGH);
+        let habits = self.of_writes.get(&kind).copied().unwrap_or_default();
+        let [destructive, idempotent] = habits.map(|habit| habit.settled(ENOUGH));
         let concluded = inferred.annotations.destructive_hint;
         // the other tools do not change that a removal is final, nor a warning of this tool alone
         let own = kind.is_destructive()
             || inferred
                 .evidence_for(Field::Destructive)
                 .is_some_and(Evidence::is_of_this_tool_alone);
-        if let Some(destructive) = settled(&self.destructive)
+        if let Some(destructive) = destructive
             && concluded != Some(destructive)
             && (destructive || !own)
         {
@@ -111,7 +105,7 @@ impl Habits {
         }
         // a retry of a write needs more than the hints of its neighbours: only the stricter habit
         // counts
-        if kind == VerbKind::Set && settled(&self.idempotent) == Some(false) {
+        if kind == VerbKind::Set && idempotent == Some(false) {
             inferred.drop_hint(Field::Idempotent);
             inferred.set(Field::Idempotent, false, weak, Reason::Siblings);
         }

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use memchr::memmem::Finder;
 use serde_json::value::RawValue;
 
@@ -80,21 +80,21 @@ pub fn nest_ours(whole: &[u8]) -> serde_json::Result<Option<Bytes>> {
         return Ok(None);
     }
     let members: Members<'_> = serde_json::from_slice(whole)?;
-    let mut out = BytesMut::new();
+    let mut out = Vec::new();
     let mut copied = 0;
     for (_, meta) in members.iter().filter(|(name, _)| *name == "_meta") {
         if let Some(nested) = nested(meta.get()) {
             let start = place(whole, meta);
-            out.put_slice(whole.get(copied..start).unwrap_or_default());
-            out.put_slice(nested.as_bytes());
+            out.extend_from_slice(whole.get(copied..start).unwrap_or_default());
+            out.extend_from_slice(nested.as_bytes());
             copied = start + meta.get().len();
         }
     }
     if out.is_empty() {
         return Ok(None);
     }
-    out.put_slice(whole.get(copied..).unwrap_or_default());
-    Ok(Some(out.freeze()))
+    out.extend_from_slice(whole.get(copied..).unwrap_or_default());
+    Ok(Some(out.into()))
 }
 
 /// Returns `true` if a body may contain keys of this runtime: a scan of the bytes costs a hundredth
@@ -129,15 +129,9 @@ fn append(object: &[u8], member: &str) -> Bytes {
     let end = object.iter().rposition(|byte| *byte == b'}');
     let (before, after) = object.split_at(end.unwrap_or(object.len()));
     let last = before.iter().rfind(|byte| !byte.is_ascii_whitespace());
-    let mut out = BytesMut::with_capacity(object.len() + member.len() + 1);
-    out.put_slice(before);
     // only the bracket that opens an empty object needs no comma after it
-    if last != Some(&b'{') {
-        out.put_u8(b',');
-    }
-    out.put_slice(member.as_bytes());
-    out.put_slice(after);
-    out.freeze()
+    let comma: &[u8] = if last == Some(&b'{') { b"" } else { b"," };
+    [before, comma, member.as_bytes(), after].concat().into()
 }
 
 /// Returns the position of a slice of `whole`: the distance between the two pointers.
@@ -150,11 +144,7 @@ fn place(whole: &[u8], part: &RawValue) -> usize {
 fn replace(whole: &[u8], old: &RawValue, new: &[u8]) -> Bytes {
     let (before, rest) = whole.split_at(place(whole, old));
     let after = rest.get(old.get().len()..).unwrap_or_default();
-    let mut out = BytesMut::with_capacity(whole.len() + new.len());
-    out.put_slice(before);
-    out.put_slice(new);
-    out.put_slice(after);
-    out.freeze()
+    [before, new, after].concat().into()
 }
 
 #[cfg(test)]

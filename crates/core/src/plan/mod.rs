@@ -96,8 +96,8 @@ pub struct CallPlan {
     pub reason: Cow<'static, str>,
 }
 
-/// Whether a call may be sent again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// Whether a call may be sent again. The strictest rule is the least.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RetryRule {
@@ -109,8 +109,8 @@ pub enum RetryRule {
     Safe,
 }
 
-/// Whether a human is asked before a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// Whether a human is asked before a call. The strictest rule is the least.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ConfirmRule {

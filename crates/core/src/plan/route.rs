@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use smallvec::SmallVec;
 
 use crate::{Annotations, Complexity, Effect, Profile};
@@ -23,12 +23,10 @@ pub struct RouteRule {
     /// Only servers of at least this weight; none healthy is an error.
     pub min_weight: Option<u32>,
     /// Servers of these categories come first, if any is healthy.
-    #[serde(serialize_with = "sequence")]
     pub prefer: SmallVec<[&'static str; 2]>,
     /// The tool's `tags`, each once: strategies select servers by them as categories or
     /// capabilities. The first 32, without those longer than 128 characters; the tool itself keeps
     /// all.
-    #[serde(serialize_with = "sequence")]
     pub tags: Arc<[Box<str>]>,
     /// The cost of a call, in relative units from 0 up: the tool's `costHint`.
     pub cost: Option<f64>,
@@ -78,11 +76,6 @@ impl RouteRule {
         }
         self.cost = [self.cost, by.cost].into_iter().flatten().reduce(f64::max);
     }
-}
-
-/// Writes a list of a type that serde does not know.
-fn sequence<S: Serializer>(items: &[impl Serialize], to: S) -> Result<S::Ok, S::Error> {
-    to.collect_seq(items)
 }
 
 /// Takes the tags that calls are routed by.

@@ -45,11 +45,8 @@ impl Known {
             read(&written, |byte, _| compared.push(byte));
             Secret { written, compared }
         });
-        Self(
-            secrets
-                .filter(|secret| !secret.compared.is_empty())
-                .collect(),
-        )
+        let secrets = secrets.filter(|secret| !secret.compared.is_empty());
+        Self(secrets.collect())
     }
 
     /// Rewrites a text, and cuts it after 256 KiB.

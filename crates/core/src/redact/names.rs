@@ -53,13 +53,8 @@ pub(super) fn secret_at(text: &str, is_secret: impl Fn(&str) -> bool) -> Option<
         before = at + sign.len();
         is_secret(name).then_some(before)
     });
-    let named = named.next();
-    let credentials = credentials_at(text);
-    named
-        .zip(credentials)
-        .map(|(a, b)| a.min(b))
-        .or(named)
-        .or(credentials)
+    let places = [named.next(), credentials_at(text)];
+    places.into_iter().flatten().min()
 }
 
 /// Returns `true` if a member names what the value of another member is.

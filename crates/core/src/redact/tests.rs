@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::fingerprint;
+use crate::{ToolError, fingerprint};
 
 fn redact(raw: &str) -> String {
     Redactor::default().redact(raw.as_bytes())
@@ -83,6 +83,13 @@ fn what_is_too_long_is_cut_and_says_so() {
     let shown = redact(&deep);
     assert!(shown.contains("[cut]"));
     assert!(serde_json::from_str::<Value>(&shown).is_ok());
+}
+
+#[test]
+fn the_name_of_a_tool_hides_no_message() {
+    let error = ToolError::unknown_tool("shop__get_secret", "3 tools are known");
+    let shown = json!(error.message).to_string();
+    assert_eq!(redact(&shown), shown);
 }
 
 const SECRET: &str = "hunter2";

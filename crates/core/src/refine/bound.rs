@@ -83,12 +83,6 @@ pub struct RefinedRule {
     pub plan: Arc<CallPlan>,
 }
 
-impl RefinedRule {
-    fn holds(&self, arguments: &Members<'_>) -> Answer {
-        self.rule.when().answer(arguments)
-    }
-}
-
 /// All rules of one tool. Most tools have none.
 ///
 /// ```
@@ -279,7 +273,7 @@ impl Refinements {
             return Err(Doubt::Argument { path });
         }
         for (index, rule) in self.rules.iter().enumerate() {
-            match rule.holds(&members) {
+            match rule.rule.when().answer(&members) {
                 Answer::Yes => return Ok(Applied::Rule(index)),
                 Answer::No => {}
                 Answer::Unsure => return Err(Doubt::Condition { rule: index }),

@@ -9,38 +9,21 @@ use super::read::{Found, as_taken, elements, may_be_packed, may_be_taken_for, st
 use crate::decimal::Decimal;
 use crate::members::Members;
 
-/// The result of a condition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The result of a condition. Of several that must all hold, the minimum; of several of which one
+/// must hold, the maximum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Answer {
-    /// It holds for every reader of the arguments.
-    Yes,
     /// It holds for no reader of the arguments.
     No,
     /// It depends on the reader.
     Unsure,
+    /// It holds for every reader of the arguments.
+    Yes,
 }
 
 impl Answer {
     pub(super) const fn certain(holds: bool) -> Self {
         if holds { Self::Yes } else { Self::No }
-    }
-
-    /// Both must hold: one that certainly does not decides.
-    pub(super) const fn and(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::No, _) | (_, Self::No) => Self::No,
-            (Self::Yes, Self::Yes) => Self::Yes,
-            _ => Self::Unsure,
-        }
-    }
-
-    /// One must hold: one that certainly does decides.
-    pub(super) const fn or(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Yes, _) | (_, Self::Yes) => Self::Yes,
-            (Self::No, Self::No) => Self::No,
-            _ => Self::Unsure,
-        }
     }
 }
 
@@ -68,7 +51,7 @@ pub(super) fn is(wanted: &Value, value: &RawValue) -> Answer {
                 .iter()
                 .zip(found)
                 .map(|(wanted, found)| is(wanted, found))
-                .fold(Answer::Yes, Answer::and),
+                .fold(Answer::Yes, Ord::min),
             Some(_) => Answer::No,
             None => Answer::Unsure,
         },
@@ -100,7 +83,7 @@ fn same_members(wanted: &Map<String, Value>, found: &Members<'_>) -> Answer {
             Found::Value(value) => is(wanted, value),
             Found::Doubtful => Answer::Unsure,
         })
-        .fold(no_others(wanted, found), Answer::and)
+        .fold(no_others(wanted, found), Ord::min)
 }
 
 /// Returns `true` if there is no member beyond the wanted ones. Many take a `null` for none; and

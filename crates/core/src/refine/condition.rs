@@ -120,7 +120,7 @@ impl Condition {
                     Found::Value(value) => is(wanted, value),
                     _ => is_absent(wanted),
                 })
-                .fold(Answer::No, Answer::or),
+                .fold(Answer::No, Ord::max),
             (Test::Matches(Pattern { regex, .. }), Found::Value(value)) => {
                 if !value.get().starts_with('"') {
                     return Answer::No;
@@ -140,21 +140,14 @@ impl Condition {
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Test::OneOf(values) => match &values[..] {
-                [value] => write!(f, "= {value}"),
-                values => {
-                    f.write_str("is ")?;
-                    for (index, value) in values.iter().enumerate() {
-                        let separator = match index {
-                            0 => "",
-                            _ if index + 1 == values.len() => " or ",
-                            _ => ", ",
-                        };
-                        write!(f, "{separator}{value}")?;
-                    }
-                    Ok(())
+            Test::OneOf(values) => {
+                let values: Vec<_> = values.iter().map(Value::to_string).collect();
+                match values.split_last() {
+                    Some((last, [])) => write!(f, "= {last}"),
+                    Some((last, others)) => write!(f, "is {} or {last}", others.join(", ")),
+                    None => Ok(()),
                 }
-            },
+            }
             Test::Matches(pattern) => write!(f, "wholly matches \"{}\"", pattern.written),
             Test::Present(true) => f.write_str("is present"),
             Test::Present(false) => f.write_str("is absent"),

@@ -76,18 +76,9 @@ impl fmt::Display for ArgumentPath {
 
 /// Reads `~0` and `~1`; anything else after a `~` is invalid.
 fn unescape(token: &str) -> Option<String> {
-    let mut parts = token.split('~');
-    let mut plain = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let (sign, rest) = match part.as_bytes().first() {
-            Some(b'0') => ('~', part.get(1..)?),
-            Some(b'1') => ('/', part.get(1..)?),
-            _ => return None,
-        };
-        plain.push(sign);
-        plain.push_str(rest);
-    }
-    Some(plain)
+    let mut escapes = token.split('~').skip(1);
+    let is_valid = escapes.all(|rest| rest.starts_with(['0', '1']));
+    is_valid.then(|| token.replace("~1", "/").replace("~0", "~"))
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ impl When {
         let conditions = self.0.iter();
         conditions
             .map(|(path, condition)| condition.holds(arguments.find(path)))
-            .fold(Answer::Yes, Answer::and)
+            .fold(Answer::Yes, Ord::min)
     }
 }
 

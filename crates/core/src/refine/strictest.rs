@@ -1,6 +1,6 @@
 //! One plan that is at least as strict as each of several.
 
-use crate::{CallPlan, ConfirmRule, RetryRule};
+use crate::CallPlan;
 
 /// The reason of such a plan.
 const REASON: &str =
@@ -32,10 +32,8 @@ pub(super) fn strictest<'a>(
 fn tighten(out: &mut CallPlan, by: &CallPlan) {
     out.route.tighten(&by.route);
     out.cache = out.cache.stricter(by.cache);
-    out.retry = stricter_retry(out.retry, by.retry);
-    if by.confirm != ConfirmRule::Skip {
-        out.confirm = by.confirm;
-    }
+    out.retry = out.retry.min(by.retry);
+    out.confirm = out.confirm.min(by.confirm);
     out.audit = out.audit.stricter(by.audit);
     let (limits, by) = (&mut out.limits, &by.limits);
     limits.attempt_timeout = limits.attempt_timeout.max(by.attempt_timeout);
@@ -44,14 +42,6 @@ fn tighten(out: &mut CallPlan, by: &CallPlan) {
     let rates = [limits.calls_per_minute, by.calls_per_minute];
     limits.calls_per_minute = rates.into_iter().flatten().reduce(f64::min);
     limits.restricted |= by.restricted;
-}
-
-fn stricter_retry(one: RetryRule, other: RetryRule) -> RetryRule {
-    match (one, other) {
-        (RetryRule::Safe, stricter) | (stricter, RetryRule::Safe) => stricter,
-        (RetryRule::OnlyUnsent, RetryRule::OnlyUnsent) => RetryRule::OnlyUnsent,
-        _ => RetryRule::Never,
-    }
 }
 
 #[cfg(test)]

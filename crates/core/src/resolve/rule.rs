@@ -136,7 +136,8 @@ impl EffectHints {
     /// Strong evidence of destruction contradicts a declared read-only as well. Server defaults
     /// that state read-only are configuration, and stay.
     fn heed_contrary_evidence(&mut self, hints: &Hints<'_>) {
-        let declared = is_from(self.read_only.as_ref(), true, Source::Declared);
+        let is_declared = |slot: &Slot<bool>| slot.value && slot.from.source == Source::Declared;
+        let declared = self.read_only.as_ref().is_some_and(is_declared);
         let configured = hints.server_defaults.and_then(|h| h.read_only_hint) == Some(true);
         if hints.trust != Trust::Standard || !declared || configured {
             return;
@@ -229,10 +230,6 @@ impl Slot<bool> {
         self.from.field = Field::ReadOnly;
         self
     }
-}
-
-fn is_from(slot: Option<&Slot<bool>>, value: bool, source: Source) -> bool {
-    slot.is_some_and(|slot| slot.value == value && slot.from.source == source)
 }
 
 /// Unites the tags of all sources; the strongest source with tags is named.

@@ -44,7 +44,6 @@ pub struct Decision {
     pub took: Option<Duration>,
     /// How the router decided, with every server it looked at. Only written.
     #[serde(default, skip_deserializing, skip_serializing_if = "Option::is_none")]
-    #[serde(serialize_with = "route")]
     pub route: Option<Arc<RouteDecision>>,
 }
 
@@ -171,12 +170,4 @@ impl Decision {
 pub(super) fn coarse(time: Duration) -> Duration {
     let micros = u64::try_from(time.as_micros()).map(Duration::from_micros);
     micros.unwrap_or(time)
-}
-
-#[expect(clippy::ref_option, reason = "the shape serde asks for")]
-fn route<S: serde::Serializer>(
-    route: &Option<Arc<RouteDecision>>,
-    to: S,
-) -> Result<S::Ok, S::Error> {
-    route.as_deref().serialize(to)
 }

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::refine::Applied;
+use crate::resolve::Provenance;
 use crate::{CallPlan, ConfirmRule, Effect, ReplicaSetId, Resolved, Tool, ToolName};
 
 mod decision;
@@ -20,7 +21,7 @@ mod verdict;
 
 pub use self::decision::Decision;
 pub use self::record::{
-    AttemptRecord, Authorization, CacheStatus, CallFacts, CallRecord, HedgeStatus, Writer,
+    AttemptRecord, Authorization, CacheStatus, CallFacts, CallRecord, HedgeStatus,
 };
 pub use self::verdict::{Stage, Verdict};
 
@@ -209,16 +210,12 @@ fn from_plan(tool: &Tool, applied: Applied) -> [Decision; 2] {
 /// The effective hints in a line.
 fn summary(resolved: &Resolved) -> String {
     let values = serde_json::to_value(&resolved.annotations).unwrap_or_default();
-    let mut shown = String::new();
-    for entry in &resolved.provenance {
+    let hint = |entry: &Provenance| {
         let field = entry.field.as_str();
-        let value = values.get(field).unwrap_or(&serde_json::Value::Null);
-        if !shown.is_empty() {
-            shown.push_str(", ");
-        }
-        shown.push_str(&format!("{field}={value} ({})", entry.source));
-    }
-    shown
+        format!("{field}={} ({})", values[field], entry.source)
+    };
+    let hints: Vec<_> = resolved.provenance.iter().map(hint).collect();
+    hints.join(", ")
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {

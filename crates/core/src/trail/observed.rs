@@ -1,5 +1,7 @@
 //! The trail of a call that ended, from its record.
 
+use std::borrow::Cow;
+
 use super::show::line;
 use super::{CallFacts, Decision, Stage, Tense, Trail, Verdict, from_plan};
 use crate::refine::Applied;
@@ -16,9 +18,9 @@ impl Trail {
         facts: &CallFacts,
         result: Option<&Result<ToolOutput, ToolError>>,
     ) -> Self {
-        let unwritten = Unwritten::of(tool, applied, facts, result);
+        let all = all(tool, applied, facts, result);
         Self {
-            decisions: unwritten.among(&facts.decisions).cloned().collect(),
+            decisions: all.map(Cow::into_owned).collect(),
             left_out: facts.left_out,
             ..Self::start(Tense::Observed, tool, applied)
         }
@@ -32,41 +34,28 @@ impl Trail {
         facts: &CallFacts,
         result: Option<&Result<ToolOutput, ToolError>>,
     ) -> String {
-        let unwritten = Unwritten::of(tool, applied, facts, result);
-        line(unwritten.among(&facts.decisions), facts.left_out)
+        line(all(tool, applied, facts, result), facts.left_out)
     }
 }
 
-/// The decisions that no layer writes down.
-struct Unwritten {
-    plan: [Decision; 2],
-    cache: Option<Decision>,
-    answer: Decision,
-}
-
-impl Unwritten {
-    fn of(
-        tool: &Tool,
-        applied: Applied,
-        facts: &CallFacts,
-        result: Option<&Result<ToolOutput, ToolError>>,
-    ) -> Self {
-        let (bypass, scope) = (facts.cache_bypass, facts.cache_scope.as_deref());
-        Self {
-            plan: from_plan(tool, applied),
-            cache: Decision::of_cache(facts.cache, bypass, facts.cache_age, scope),
-            answer: answer(result),
-        }
-    }
-
-    /// Returns all decisions, those of the layers among them, in the order of the trail.
-    fn among<'a>(&'a self, log: &'a [Decision]) -> impl Iterator<Item = &'a Decision> {
-        let (before, after) = (log.iter(), log.iter());
-        let before = before.filter(|decision| decision.stage < Stage::Cache);
-        let after = after.filter(|decision| decision.stage >= Stage::Cache);
-        let all = self.plan.iter().chain(before).chain(&self.cache);
-        all.chain(after).chain([&self.answer])
-    }
+/// Returns all decisions in the order of the trail: those that the layers wrote down, and those
+/// that no layer does.
+fn all<'a>(
+    tool: &Tool,
+    applied: Applied,
+    facts: &'a CallFacts,
+    result: Option<&Result<ToolOutput, ToolError>>,
+) -> impl Iterator<Item = Cow<'a, Decision>> {
+    let (bypass, scope) = (facts.cache_bypass, facts.cache_scope.as_deref());
+    let cache = Decision::of_cache(facts.cache, bypass, facts.cache_age, scope);
+    let (before, after) = (facts.decisions.iter(), facts.decisions.iter());
+    let before = before.filter(|decision| decision.stage < Stage::Cache);
+    let after = after.filter(|decision| decision.stage >= Stage::Cache);
+    let plan = from_plan(tool, applied).into_iter().map(Cow::Owned);
+    plan.chain(before.map(Cow::Borrowed))
+        .chain(cache.map(Cow::Owned))
+        .chain(after.map(Cow::Borrowed))
+        .chain([Cow::Owned(answer(result))])
 }
 
 fn answer(result: Option<&Result<ToolOutput, ToolError>>) -> Decision {

@@ -1,11 +1,13 @@
 //! The record of one call on its way through the stack.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
+
 use super::{Decision, Stage, Verdict};
-use crate::{Attempt, ErrorKind, RouteDecision, ServerId, ToolCall};
+use crate::{Attempt, ErrorKind, RouteDecision, ServerId};
 
 words! {
     /// What the cache did with a call.
@@ -177,8 +179,7 @@ impl CallRecord {
     /// Calls a function with what is known of the call, to read it or to write it. The record is
     /// locked meanwhile: the function must not use it in another way.
     pub fn with<T>(&self, use_facts: impl FnOnce(&mut CallFacts) -> T) -> T {
-        // a record is for information only: a panic elsewhere must not spread through it
-        use_facts(&mut self.facts.lock().unwrap_or_else(PoisonError::into_inner))
+        use_facts(&mut self.facts.lock())
     }
 
     /// Returns a copy of what is known of the call.
@@ -230,35 +231,5 @@ impl CallRecord {
     pub fn end_attempt(&self, attempt: &Attempt, ended: AttemptRecord) {
         self.decided(|| ended.decision(attempt));
         self.with(|facts| facts.attempts.push(ended));
-    }
-}
-
-/// Writes decisions about one attempt whose call moved on. Made only for calls with a
-/// record that wants decisions.
-#[derive(Debug, Clone)]
-pub struct Writer {
-    record: Arc<CallRecord>,
-    attempt: u32,
-    beside: bool,
-}
-
-impl Writer {
-    /// Returns a writer for this attempt of the call, if the decisions are read.
-    pub fn of(call: &ToolCall) -> Option<Self> {
-        let record = call.record.as_ref()?;
-        record.wants_decisions().then(|| Self {
-            record: record.clone(),
-            attempt: call.attempt().number,
-            beside: call.attempt().elsewhere_only,
-        })
-    }
-
-    /// Writes a decision about the attempt.
-    pub fn decided(&self, make: impl FnOnce() -> Decision) {
-        self.record.decided(|| Decision {
-            attempt: Some(self.attempt),
-            beside: self.beside,
-            ..make()
-        });
     }
 }

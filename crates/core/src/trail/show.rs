@@ -1,5 +1,6 @@
 //! Formats trails for terminals and spans.
 
+use std::borrow::Cow;
 use std::fmt::{self, Write};
 
 use super::decision::coarse;
@@ -13,7 +14,7 @@ impl Trail {
     /// `plan:read_only (declared, the server says so); cache:miss; route#1:chosen@a (in turn);
     /// attempt#1:answered@a 12.1ms; answer:answered`
     pub fn to_line(&self) -> String {
-        line(self.decisions.iter(), self.left_out)
+        line(self.decisions.iter().map(Cow::Borrowed), self.left_out)
     }
 
     /// What the columns hold.
@@ -21,7 +22,10 @@ impl Trail {
 }
 
 /// As [`Trail::to_line`], for these decisions and the number of those left out.
-pub(super) fn line<'a>(decisions: impl Iterator<Item = &'a Decision>, left_out: u32) -> String {
+pub(super) fn line<'a>(
+    decisions: impl Iterator<Item = Cow<'a, Decision>>,
+    left_out: u32,
+) -> String {
     let mut line = String::with_capacity(USUAL);
     for (place, decision) in decisions.enumerate() {
         line.push_str(if place == 0 { "" } else { "; " });

@@ -198,7 +198,7 @@ pub(super) fn force(stack: &Stack, _: &str, order: &BreakersCommand) -> Result<V
 /// Returns what the cache did since the gateway started, and what it keeps now.
 pub(super) fn cache(stack: &Stack) -> Value {
     let catalogue = stack.catalogue();
-    let stats = stack.cache_stats();
+    let stats = stack.cache().stats();
     let mut total = json!(stats);
     total["hit_rate"] = json!(stats.counts.hit_rate());
     let learned = stack.learned_lifetimes();

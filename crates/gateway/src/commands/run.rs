@@ -62,10 +62,10 @@ pub(crate) async fn run(args: Run, state: Option<&StateDir>, log: &Log) -> Outco
         match evidence::keep(runtime.stack.clone()).await {}
     };
     let backend = StackBackend::new(runtime.clone());
-    let (servers, stop) = (&runtime.upstreams, &runtime.stop);
+    let (end, stop) = (runtime.end_servers(), &runtime.stop);
     let mut served = tokio::select! {
         error = starting => Err(error),
-        served = stdio::serve(backend, config.http.drain, servers, stop) => served,
+        served = stdio::serve(backend, config.http.drain, end, stop) => served,
     };
     if served.is_ok() && !has_started.get() {
         // the client may have left before it was known whether there is a server

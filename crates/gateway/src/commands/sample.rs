@@ -37,10 +37,10 @@ pub(crate) async fn run(http: Option<SocketAddr>) -> Outcome {
             Ok(())
         };
         let (calls, limit) = (stop.calls.wait(), config.drain);
-        let served = shutdown::serve(serving, calls, &[], &stop, Duration::ZERO, limit);
+        let served = shutdown::serve(serving, calls, async {}, &stop, Duration::ZERO, limit);
         served.await.map_err(AppError::io("the listener broke"))?;
     } else {
-        stdio::serve(backend, config.drain, &[], &stop).await?;
+        stdio::serve(backend, config.drain, async {}, &stop).await?;
     }
     Ok(ExitCode::SUCCESS)
 }

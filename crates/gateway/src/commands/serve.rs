@@ -211,9 +211,9 @@ pub(crate) async fn serve(
     };
     // at once: a name that is not written may go to another tool after the next start
     let naming = forever(names.as_mut().map(|names| names.keep(stack)));
-    let (servers, stop) = (&runtime.upstreams, &runtime.stop);
+    let (end, stop) = (runtime.end_servers(), &runtime.stop);
     let (lame_duck, limit) = (config.http.lame_duck, config.http.drain);
-    let serving = shutdown::serve(serving, calls.wait(), servers, stop, lame_duck, limit);
+    let serving = shutdown::serve(serving, calls.wait(), end, stop, lame_duck, limit);
     let served = tokio::select! {
         served = serving => served.map_err(AppError::io("the listener broke")),
         error = starting => Err(error),

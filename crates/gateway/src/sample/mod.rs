@@ -121,7 +121,7 @@ impl Backend for PlainBackend {
         }
     }
 
-    fn changes(&self) -> BoxStream<'static, ()> {
+    fn changes(&self, _: &Caller) -> BoxStream<'static, ()> {
         // a client that listens is notified of nothing, for as long as it listens
         Box::pin(stream::pending())
     }

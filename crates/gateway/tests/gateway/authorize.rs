@@ -41,6 +41,8 @@ async fn a_denied_tool_is_not_listed_and_its_calls_leave_a_record() {
     let same = unknown["error"].to_string().replace("ordex", "order");
     assert_eq!(denied["error"].to_string(), same);
     assert_eq!(denied["error"]["code"], -32602);
+    let (_, metrics) = gateway.get("/metrics").await;
+    assert!(metrics.contains("unknown_tool") && !metrics.contains("get_orde"));
     let explain = ["explain", "orders__get_order", "{}"];
     let explain = [&explain[..], &gateway.here(), &["--as"]].concat();
     for (who, said) in [

@@ -144,7 +144,9 @@ async fn a_principal_over_its_limit_gets_429_and_another_does_not() {
     };
     let order = || gateway.mcp_request("orders__get_order", &json!({"order_id": 1}), &json!({}));
     let list = || gateway.modern("tools/list", json!({}));
-    for request in [order(), order(), list()] {
+    // a name that no tool has counts, too
+    let unknown = gateway.mcp_request("orders__get_ordex", &json!({}), &json!({}));
+    for request in [order(), unknown, list()] {
         assert_eq!(asked(request, &all[0]).await.0, 200);
     }
     for (request, limit, longest) in [

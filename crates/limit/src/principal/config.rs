@@ -43,6 +43,9 @@ pub(super) type Counted = [bool; LIMITS];
 /// The one that a list counts against.
 pub(super) const LIST: Counted = [false, false, false, true, false, false];
 
+/// Those that a call counts against whose tool is unknown.
+pub(super) const UNKNOWN: Counted = [true, false, false, false, false, false];
+
 /// Returns the limits that a call of this effect counts against.
 pub(super) const fn of_call(effect: Effect) -> Counted {
     let (write, destroys) = (effect.is_write(), matches!(effect, Effect::Destructive));

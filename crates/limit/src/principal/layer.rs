@@ -12,7 +12,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::PrincipalLimitConfig;
-use super::config::{LIST, of_call};
+use super::config::{Counted, LIST, UNKNOWN, of_call};
 use super::table::{Permit, Table};
 use crate::permitted::Permitted;
 
@@ -51,8 +51,22 @@ impl PrincipalLimitLayer {
     ///
     /// [`RateLimited`](callward_core::ErrorKind::RateLimited) if the limit is reached.
     pub fn admit_list(&self, principal: &Principal) -> Result<(), ToolError> {
+        self.admit(principal, LIST)
+    }
+
+    /// Counts a call of a principal that is refused before it has a plan, such as one of an unknown
+    /// tool. Code that refuses it asks here first.
+    ///
+    /// # Errors
+    ///
+    /// [`RateLimited`](callward_core::ErrorKind::RateLimited) if the limit of all calls is reached.
+    pub fn admit_unknown(&self, principal: &Principal) -> Result<(), ToolError> {
+        self.admit(principal, UNKNOWN)
+    }
+
+    fn admit(&self, principal: &Principal, counted: Counted) -> Result<(), ToolError> {
         let table = self.0.as_ref();
-        table.map_or(Ok(()), |table| table.admit(principal, LIST).map(drop))
+        table.map_or(Ok(()), |table| table.admit(principal, counted).map(drop))
     }
 
     /// Returns how many requests each limit refused, by the limit's name. Empty without limits.

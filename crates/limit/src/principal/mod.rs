@@ -4,7 +4,8 @@
 //! a write against those of writes, too, and a destructive call, which is a write, against all
 //! three. It counts in all of them or, if one is reached, in none, and is refused at once. A rate
 //! is a token bucket with a burst of one minute's calls, so at most twice the limit passes in any
-//! minute. Lists count against a limit of their own: see [`PrincipalLimitLayer::admit_list`].
+//! minute. Lists count against a limit of their own: see [`PrincipalLimitLayer::admit_list`]; calls
+//! that no plan is known of count as calls: see [`PrincipalLimitLayer::admit_unknown`].
 //!
 //! **Memory.** 65,536 principals at most are known. One without a recent call is forgotten when
 //! the place is needed, and never one with a call in flight or an incomplete bucket: where there
@@ -19,8 +20,8 @@
 //! **Errors.** Adds [`RateLimited`](callward_core::ErrorKind::RateLimited), not sent, with the
 //! limit and the time to wait.
 //!
-//! **Order.** Outside the cache, so that an answer from it counts, too; inside authorization, so
-//! that the calls of no one else count.
+//! **Order.** Outside the cache and authorization, so that answers from the cache and denied calls
+//! count, too.
 
 mod config;
 mod layer;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use callward_core::trail::{Decision, Stage, Verdict, Writer};
+use callward_core::trail::{Decision, Stage, Verdict};
 use callward_core::{Delivery, ErrorKind, Share, ToolCall, ToolError};
 use tokio::time::Instant;
 
@@ -20,8 +20,8 @@ pub(crate) struct Bounds {
     share: Option<Share>,
     /// The call's.
     deadline: Option<Instant>,
-    /// Records the decisions, if the call has a record.
-    writer: Option<Writer>,
+    /// The call, if its decisions are recorded.
+    call: Option<ToolCall>,
 }
 
 /// Whether an attempt is over.
@@ -51,7 +51,7 @@ impl Bounds {
             cap: cap.of(limit),
             share: call.attempt().share.clone(),
             deadline: call.deadline.map(Instant::from_std),
-            writer: Writer::of(call),
+            call: call.clone_to_decide(),
         }
     }
 
@@ -116,8 +116,8 @@ impl Bounds {
     }
 
     fn record(&self, make: impl FnOnce() -> Decision) {
-        if let Some(writer) = &self.writer {
-            writer.decided(make);
+        if let Some(call) = &self.call {
+            call.decided(make);
         }
     }
 

@@ -70,9 +70,9 @@ pub trait Backend: Send + Sync + 'static {
         let _ = caller;
     }
 
-    /// Returns a stream with one item for each change of the list of tools. Asked for once by each
-    /// client that listens; its end ends the listening.
-    fn changes(&self) -> BoxStream<'static, ()>;
+    /// Returns a stream with one item for each change of the list of tools that a caller sees.
+    /// Asked for once by each client that listens; its end ends the listening.
+    fn changes(&self, caller: &Caller) -> BoxStream<'static, ()>;
 }
 
 /// What a client asks for, as far as its answer depends on which servers have started.

@@ -204,7 +204,8 @@ impl Conversation {
         }
         // asked for before the acknowledgement is written: no later change is missed
         if self.changes.is_empty() {
-            self.changes.push(self.dispatcher.backend.changes());
+            let changes = self.dispatcher.backend.changes(&self.caller);
+            self.changes.push(changes);
         }
         let acknowledged = subscription.acknowledged();
         self.subscriptions.push(subscription);

@@ -218,7 +218,7 @@ impl Backend for Bench {
         Box::pin(answer(request, self.events.clone()))
     }
 
-    fn changes(&self) -> BoxStream<'static, ()> {
+    fn changes(&self, _: &Caller) -> BoxStream<'static, ()> {
         let changes = self.changes.subscribe();
         self.listeners.send_modify(|count| *count += 1);
         futures_util::stream::unfold(changes, |mut changes| async move {

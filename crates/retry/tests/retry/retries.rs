@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callward_core::{
-    CallRecord, Delivery, ErrorKind, IdempotencyKey, Purpose, RetryRule, ServerId, ToolCall,
-    ToolError,
+    CallRecord, Delivery, ErrorKind, IdempotencyKey, RetryRule, ServerId, ToolCall, ToolError,
 };
 use callward_retry::{RetryDecision, RetryLayer, classify};
 use callward_testkit::{MockService, contract};
@@ -89,18 +88,27 @@ async fn a_retry_avoids_the_servers_that_failed_and_not_those_that_refused() {
 async fn a_call_in_the_background_pays_but_is_not_retried() {
     let layer = layer(with(|config| config.budget_reserve = 0));
     for _ in 0..5 {
-        let refresh = read().in_background(Purpose::Refresh);
+        let refresh = read().in_background();
         run(&layer, refresh, "ok").await.result.unwrap();
     }
     // it stands in for its callers
     assert_eq!(layer.budgets()[0].tokens, 1);
-    let refresh = read().in_background(Purpose::Refresh);
+    let refresh = read().in_background();
     let ended = run(&layer, refresh, "timeout?").await;
     assert_eq!(ended.result.unwrap_err().kind, ErrorKind::Timeout);
     assert_eq!((ended.begins.len(), layer.budgets()[0].tokens), (1, 1));
 }
 
 /// Returns the keys of the attempts of a call.
+#[tokio::test(start_paused = true)]
+async fn a_layer_that_is_stopped_retries_nothing() {
+    let layer = layer(with(|_| {}));
+    assert_eq!(run(&layer, read(), "timeout? ok").await.begins.len(), 2);
+    layer.stop();
+    let stopped = run(&layer, read(), "timeout? ok").await;
+    assert_eq!(stopped.begins.len(), 1);
+}
+
 async fn keys(call: ToolCall, results: &str) -> Vec<Option<IdempotencyKey>> {
     let server = scripted(results);
     let service = RetryLayer::default().layer(server.clone());
@@ -123,7 +131,7 @@ async fn all_attempts_of_a_call_carry_one_key_and_an_equal_call_another() {
     let own: IdempotencyKey = "payment-4711".parse().unwrap();
     let asked = read().with_idempotency_key(own.clone());
     assert_eq!(keys(asked.clone(), twice).await, vec![Some(own.clone()); 3]);
-    let refresh = asked.in_background(Purpose::Refresh);
+    let refresh = asked.in_background();
     assert_eq!(refresh.idempotency_key(), None);
     let key = keys(refresh, "ok").await.remove(0);
     assert!(key.is_some_and(|key| key != own));

@@ -7,8 +7,8 @@ mod requests;
 use std::time::Duration;
 
 use callward_core::{
-    CacheStatus, CallFacts, ConfirmRule, Effect, ErrorKind, HedgeStatus, ServerId, Tool,
-    is_invisible, written_out,
+    CacheStatus, CallFacts, ConfirmRule, Effect, ErrorKind, HedgeStatus, ReplicaSetId, ServerId,
+    Tool, ToolName, is_invisible, written_out,
 };
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{BoundCounter, BoundHistogram, Counter, Histogram, Meter};
@@ -150,7 +150,7 @@ impl Metrics {
             }
         });
         if call.confirm != ConfirmRule::Skip {
-            let [tool, set] = of_tool(&call.tool);
+            let (tool, set) = (of_tool(call.tool.name()), of_set(call.tool.set()));
             let outcome = KeyValue::new(label::OUTCOME, UNASKED);
             self.confirmations.add(1, &[tool, set, outcome]);
         }
@@ -166,8 +166,7 @@ impl Metrics {
 
     fn of_calls(&self, tool: &Tool, outcome: Outcome) -> OfCalls {
         let cache = KeyValue::new(names::CACHE, outcome.cache.as_str());
-        let mut common = Vec::from(of_tool(tool));
-        common.push(cache.clone());
+        let mut common = vec![of_tool(tool.name()), of_set(tool.set()), cache.clone()];
         common.extend(outcome.error.map(of_error));
         let with = |more: &[KeyValue]| [&common, more].concat();
         let call = [operation(), method(names::METHOD_TOOLS_CALL)];
@@ -204,12 +203,22 @@ fn overhead(facts: &CallFacts, took: Duration, last_attempt: Option<Duration>) -
 /// [`OUTCOME`](label::OUTCOME) of a call whose plan asks a person, where none was asked.
 const UNASKED: &str = "unasked";
 
-/// Returns the attributes that name a tool.
-fn of_tool(tool: &Tool) -> [KeyValue; 2] {
-    [
-        KeyValue::new(names::TOOL, written_out(tool.name().as_str(), is_invisible)),
-        KeyValue::new(names::SERVER_SET, tool.set().as_str().to_owned()),
-    ]
+/// Returns the attribute that names a tool; of one that is offered, as others may be made up.
+#[must_use]
+pub fn of_tool(tool: &ToolName) -> KeyValue {
+    KeyValue::new(names::TOOL, written_out(tool.as_str(), is_invisible))
+}
+
+/// Returns the attribute that names a replica set.
+#[must_use]
+pub fn of_set(set: &ReplicaSetId) -> KeyValue {
+    KeyValue::new(names::SERVER_SET, set.to_string())
+}
+
+/// Returns the attribute that names a server.
+#[must_use]
+pub fn of_server(server: &ServerId) -> KeyValue {
+    KeyValue::new(names::SERVER, server.to_string())
 }
 
 /// Returns the attributes of a tool's request to a server.
@@ -218,14 +227,10 @@ fn of_request(
     server: Option<&ServerId>,
     error: Option<&'static str>,
 ) -> Vec<KeyValue> {
-    let mut attributes = Vec::from(of_tool(tool));
+    let mut attributes = vec![of_tool(tool.name()), of_set(tool.set())];
     attributes.extend(server.map(of_server));
     attributes.extend(error.map(of_error));
     attributes
-}
-
-fn of_server(server: &ServerId) -> KeyValue {
-    KeyValue::new(names::SERVER, server.as_str().to_owned())
 }
 
 fn of_error(word: &'static str) -> KeyValue {

@@ -54,7 +54,7 @@ async fn each_ending_is_recorded_in_span_and_record() {
         let capture = Capture::start();
         let (record, request) = recorded();
         let answers = server(CacheStatus::Miss, move |_| answer.clone());
-        let _ = send(&CallSpanLayer::new(), &answers, request).await;
+        let _ = send(&CallSpanLayer::default(), &answers, request).await;
         let seen = capture.one(names::ATTEMPT_SPAN);
         assert_eq!(seen.field("error.type"), error_type);
         assert_eq!(seen.field("callward.delivery"), Some(delivery));
@@ -68,7 +68,7 @@ async fn each_ending_is_recorded_in_span_and_record() {
 async fn a_dropped_attempt_is_recorded_as_cancelled() {
     let capture = Capture::start();
     let (record, request) = recorded();
-    let mut running = Box::pin(AttemptSpanLayer::new().layer(miss()).oneshot(request));
+    let mut running = Box::pin(AttemptSpanLayer::default().layer(miss()).oneshot(request));
     assert!(running.as_mut().now_or_never().is_none());
     let facts = record.facts();
     assert_eq!((facts.started_attempts, facts.attempts.len()), (1, 0));
@@ -91,7 +91,10 @@ async fn an_attempt_without_a_server_names_none() {
     record.with(|facts| facts.server = Some((orders_eu(), "of the attempt before")));
     let none = ToolError::new(ErrorKind::NoEligibleServer, Delivery::NotSent, "none");
     let router = MockService::sequence(vec![Err(none)]);
-    let _ = AttemptSpanLayer::new().layer(router).oneshot(request).await;
+    let _ = AttemptSpanLayer::default()
+        .layer(router)
+        .oneshot(request)
+        .await;
     assert_eq!(record.facts().attempts[0].server, None);
 }
 
@@ -127,12 +130,12 @@ fn router() -> MockService {
 async fn an_attempt_shows_the_routing_decision() {
     let capture = Capture::start();
     let mut request = call(&tool("x").destructive().build(), json!({}));
-    let layer = CallSpanLayer::new();
+    let layer = CallSpanLayer::default();
     send(&layer, &router(), request.clone()).await.unwrap();
     request.attempt_mut().advance(None);
     send(&layer, &router(), request).await.unwrap();
     // a call without a record
-    let alone = AttemptSpanLayer::new().layer(router());
+    let alone = AttemptSpanLayer::default().layer(router());
     alone.oneshot(plain()).await.unwrap();
     let seen = capture.all(names::ATTEMPT_SPAN);
     let rule = "only healthy servers of weight 50 or more";

@@ -37,7 +37,7 @@ fn assert_fields(seen: &Seen, tool: &Tool, expected: &[(&str, &str)]) {
 #[tokio::test(start_paused = true)]
 async fn a_call_has_exactly_the_fields_of_what_happened() {
     let capture = Capture::start();
-    let layer = CallSpanLayer::new();
+    let layer = CallSpanLayer::default();
     let read = tool("read_order").read_only().build();
     let request = call(&read, json!({}));
     send(&layer, &miss(), request).await.unwrap();
@@ -78,7 +78,10 @@ async fn the_server_of_an_error_is_recorded() {
     let lost = ToolError::new(ErrorKind::ConnectionLost, Delivery::Unknown, "gone")
         .with_server("alone".parse().unwrap());
     let failing = MockService::sequence(vec![Err(lost)]);
-    let _ = CallSpanLayer::new().layer(failing).oneshot(plain()).await;
+    let _ = CallSpanLayer::default()
+        .layer(failing)
+        .oneshot(plain())
+        .await;
     let seen = capture.one(names::CALL_SPAN);
     assert_eq!(seen.field("callward.server"), Some("alone"));
 }
@@ -86,7 +89,7 @@ async fn the_server_of_an_error_is_recorded() {
 #[tokio::test(start_paused = true)]
 async fn a_dropped_call_is_recorded_as_cancelled() {
     let capture = Capture::start();
-    let (layer, slow) = (CallSpanLayer::new(), miss());
+    let (layer, slow) = (CallSpanLayer::default(), miss());
     let mut running = Box::pin(send(&layer, &slow, plain()));
     assert!(running.as_mut().now_or_never().is_none());
     tokio::time::advance(Duration::from_millis(40)).await;
@@ -113,7 +116,7 @@ async fn the_span_is_current_while_the_call_is_polled_and_not_between() {
         }
         Ok(ToolOutput::text("done"))
     });
-    let mut service = CallSpanLayer::new().layer(slow);
+    let mut service = CallSpanLayer::default().layer(slow);
     let mut start = || {
         let _ready = service.poll_ready(&mut Context::from_waker(Waker::noop()));
         Box::pin(service.call(plain()))
@@ -145,7 +148,7 @@ async fn arguments_results_and_messages_are_not_recorded() {
     ] {
         let request = call(&tool("x").build(), json!({"secret": "secret"}));
         let answers = server(CacheStatus::Miss, move |_| answer.clone());
-        let _ = send(&CallSpanLayer::new(), &answers, request).await;
+        let _ = send(&CallSpanLayer::default(), &answers, request).await;
     }
     assert_eq!(capture.all(names::CALL_SPAN).len(), 3);
     assert!(!capture.text().contains("secret"), "{}", capture.text());
@@ -153,9 +156,9 @@ async fn arguments_results_and_messages_are_not_recorded() {
 
 #[tokio::test(start_paused = true)]
 async fn observed_and_measured_layers_keep_the_contract() {
-    let measured = CallSpanLayer::new().with_metrics(Meters::start().metrics);
+    let measured = CallSpanLayer::default().with_metrics(Meters::start().metrics);
     contract::check(|inner| measured.layer(inner)).await;
     let _capture = Capture::start();
-    contract::check(|inner| CallSpanLayer::new().layer(inner)).await;
-    contract::check(|inner| AttemptSpanLayer::new().layer(inner)).await;
+    contract::check(|inner| CallSpanLayer::default().layer(inner)).await;
+    contract::check(|inner| AttemptSpanLayer::default().layer(inner)).await;
 }

@@ -210,7 +210,7 @@ pub(crate) async fn send(
     server: &MockService,
     call: ToolCall,
 ) -> Result<ToolOutput, ToolError> {
-    let attempts = AttemptSpanLayer::new().layer(server.clone());
+    let attempts = AttemptSpanLayer::default().layer(server.clone());
     layer.layer(attempts).oneshot(call).await
 }
 

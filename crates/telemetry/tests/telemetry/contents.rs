@@ -20,7 +20,7 @@ async fn shown(contents: Contents, level: SecurityLevel) -> (Option<String>, Opt
     });
     let tool = tool("x").hint(|hints| hints.security_level = Some(level));
     let request = call(&tool.build(), json!({"id": 7, "password": "hunter2"}));
-    let layer = CallSpanLayer::new().with_contents(contents);
+    let layer = CallSpanLayer::default().with_contents(contents);
     send(&layer, &answers, request).await.unwrap();
     assert!(!capture.text().contains("hunter2"), "{}", capture.text());
     let seen = capture.one(names::CALL_SPAN);

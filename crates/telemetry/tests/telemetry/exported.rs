@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use callward_core::{
-    Delivery, ErrorKind, Inbound, Outbound, Purpose, RequestName, SessionId, ToolCall, ToolError,
+    Delivery, ErrorKind, Inbound, Outbound, RequestName, SessionId, ToolCall, ToolError,
     ToolOutput, TraceContext, Transport,
 };
 use callward_telemetry::{AttemptSpanLayer, CallSpanLayer, DiscoverySpan};
@@ -142,7 +142,7 @@ fn inbound() -> ToolCall {
 }
 
 async fn send(leaf: &MockService, call: ToolCall) -> Result<ToolOutput, ToolError> {
-    crate::capture::send(&CallSpanLayer::new(), leaf, call).await
+    crate::capture::send(&CallSpanLayer::default(), leaf, call).await
 }
 
 #[tokio::test(start_paused = true)]
@@ -266,8 +266,8 @@ async fn a_background_attempt_continues_the_trace_of_its_call() {
     let leaf = MockService::counting();
     send(&leaf, inbound()).await.unwrap();
     // a refresh runs in a task of its own, outside of any span
-    let seen = leaf.seen()[0].in_background(Purpose::Refresh);
-    let refresh = AttemptSpanLayer::new().layer(leaf);
+    let seen = leaf.seen()[0].in_background();
+    let refresh = AttemptSpanLayer::default().layer(leaf);
     refresh.oneshot(seen).await.unwrap();
     let [_, call, refreshed] = exporter.spans();
     assert_eq!(refreshed.parent, call.id);

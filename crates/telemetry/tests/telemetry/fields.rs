@@ -9,7 +9,9 @@ use crate::capture::{Capture, miss, plain, send};
 #[tokio::test(start_paused = true)]
 async fn each_span_has_exactly_its_listed_fields() {
     let capture = Capture::start();
-    send(&CallSpanLayer::new(), &miss(), plain()).await.unwrap();
+    send(&CallSpanLayer::default(), &miss(), plain())
+        .await
+        .unwrap();
     drop(DiscoverySpan::begin(&"a".parse().unwrap()));
 
     for span in names::SPANS {

@@ -27,7 +27,7 @@ fn assert_by(point: &Point, expected: &[(&str, &str)]) {
 }
 
 async fn one_call(meters: &Meters, server: &MockService, tool: &Arc<Tool>) {
-    let layer = CallSpanLayer::new().with_metrics(meters.metrics.clone());
+    let layer = CallSpanLayer::default().with_metrics(meters.metrics.clone());
     let _ = send(&layer, server, call(tool, json!({"password": "hunter2"}))).await;
 }
 
@@ -104,7 +104,7 @@ async fn overhead_is_not_recorded_for_waits_of_others() {
         assert_eq!(meters.points("callward.calls").len(), 1);
     }
     let meters = Meters::start();
-    let layer = CallSpanLayer::new().with_metrics(meters.metrics.clone());
+    let layer = CallSpanLayer::default().with_metrics(meters.metrics.clone());
     layer.layer(miss()).oneshot(plain()).await.unwrap();
     assert_eq!(meters.points("callward.overhead.duration"), []);
 }
@@ -119,7 +119,7 @@ async fn the_overhead_of_a_hit_is_its_duration() {
         tokio::time::sleep(Duration::from_millis(2)).await;
         Ok(ToolOutput::text("42"))
     });
-    let layer = CallSpanLayer::new().with_metrics(meters.metrics.clone());
+    let layer = CallSpanLayer::default().with_metrics(meters.metrics.clone());
     layer.layer(hit).oneshot(plain()).await.unwrap();
     let overhead = meters.one("callward.overhead.duration");
     assert_eq!((overhead.count, overhead.sum), (1, 0.002));
@@ -154,7 +154,7 @@ async fn a_call_is_counted_with_the_effect_of_its_arguments() {
     refined.refinements = rules;
 
     let meters = Meters::start();
-    let layer = CallSpanLayer::new().with_metrics(meters.metrics.clone());
+    let layer = CallSpanLayer::default().with_metrics(meters.metrics.clone());
     let request = call(&Arc::new(refined), json!({"action": "list"}));
     send(&layer, &miss(), request).await.unwrap();
     let calls = meters.one("callward.calls");

@@ -16,7 +16,7 @@ fn traced(sampled: bool) -> ToolCall {
 }
 
 fn sampling(ratio: f64) -> CallSpanLayer {
-    CallSpanLayer::new().with_sampling(Sampling::ratio(ratio).unwrap())
+    CallSpanLayer::default().with_sampling(Sampling::ratio(ratio).unwrap())
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use callward_cache::CacheConfig;
-use callward_core::Purpose;
 use callward_testkit::{Gate, MockService};
 use tokio::time::advance;
 
@@ -69,7 +68,7 @@ async fn a_refresh_has_neither_the_record_nor_the_deadline_of_its_caller() {
     assert_eq!(bench.text(caller).await, "1");
     settle().await;
     let fetched = &bench.mock.seen()[1];
-    assert_eq!(fetched.purpose, Purpose::Refresh);
+    assert!(fetched.is_background);
     assert!(fetched.record.is_none() && fetched.deadline.is_none());
 }
 
@@ -85,7 +84,7 @@ async fn a_refresh_that_finds_a_write_in_flight_is_not_sent() {
         () = settle() => {}
     }
     let seen = bench.mock.seen();
-    let refreshed = seen.iter().any(|call| call.purpose == Purpose::Refresh);
+    let refreshed = seen.iter().any(|call| call.is_background);
     gate.open(1);
     writing.await.unwrap();
     assert_eq!((refreshed, bench.stats().bypassed), (false, 0));

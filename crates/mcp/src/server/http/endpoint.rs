@@ -131,11 +131,13 @@ impl Endpoint {
         }
         let session = self.required_session(caller, parts)?;
         let replaced = session.open_stream();
-        Ok(self.notify(parts, Subscription::LEGACY, async move {
-            replaced.cancelled().await;
-            // held by the stream, so that it does not count as idle
-            drop(session);
-        }))
+        Ok(
+            self.notify(caller, parts, Subscription::LEGACY, async move {
+                replaced.cancelled().await;
+                // held by the stream, so that it does not count as idle
+                drop(session);
+            }),
+        )
     }
 
     /// Ends a session: DELETE.
@@ -149,6 +151,7 @@ impl Endpoint {
     /// the sender's credential.
     pub(super) fn notify(
         &self,
+        caller: &Caller,
         parts: &Parts,
         subscription: Subscription,
         end: impl Future<Output = ()> + Send + 'static,
@@ -162,7 +165,7 @@ impl Endpoint {
                 () = refused => {}
             }
         };
-        let changes = self.dispatcher.backend.changes();
+        let changes = self.dispatcher.backend.changes(caller);
         let messages = notifications(subscription, changes, ended);
         respond(messages, self.options.keep_alive)
     }

@@ -153,7 +153,7 @@ async fn answer(
             Ok(respond(messages, keep_alive))
         }
         Step::Listen(_) if !accepts.events => Err(not_acceptable(accept::PRESCRIBED)),
-        Step::Listen(subscription) => Ok(endpoint.notify(parts, subscription, pending())),
+        Step::Listen(subscription) => Ok(endpoint.notify(caller, parts, subscription, pending())),
     }
 }
 

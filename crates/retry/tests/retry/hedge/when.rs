@@ -1,6 +1,6 @@
 //! When a second attempt is sent, and what is never sent twice at a time.
 
-use callward_core::{Annotations, Effect, HedgeStatus, Profile, Purpose, RetryRule, ToolCall};
+use callward_core::{Annotations, Effect, HedgeStatus, Profile, RetryRule, ToolCall};
 use callward_retry::RetryLayer;
 use callward_retry::hedge::{HedgeConfig, HedgeLayer};
 use callward_testkit::{MockService, call, contract, tool};
@@ -15,7 +15,7 @@ use crate::hedge::bed::Bed;
 #[tokio::test(start_paused = true)]
 async fn a_call_is_not_hedged_before_enough_is_known_nor_too_soon() {
     let other = || call(&tool("other").read_only().build(), json!({}));
-    let background = || read().in_background(Purpose::Refresh);
+    let background = || read().in_background();
     for (name, known, call, took, attempts) in [
         ("nineteen calls are known", 19, read(), 1_000, 20),
         ("twenty calls are known", 20, read(), 11, 22),

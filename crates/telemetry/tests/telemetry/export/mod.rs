@@ -44,8 +44,8 @@ fn in_batches(collector: &Collector, spans: usize) -> Exporter {
 
 /// Makes `count` calls, each of which has a call span and an attempt span.
 async fn calls(exporter: &Exporter, count: usize) {
-    let attempts = AttemptSpanLayer::new().layer(MockService::counting());
-    let service = CallSpanLayer::new().layer(attempts);
+    let attempts = AttemptSpanLayer::default().layer(MockService::counting());
+    let service = CallSpanLayer::default().layer(attempts);
     let tool = tool("read_order").read_only().build();
     let made = async {
         for number in 0..count {
