@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use callward::core::{BoxFuture, BoxStream};
+use callward::core::{BoxFuture, BoxStream, List};
 use callward::{
     Caching, CallRecord, Caller, Server, Stack, ToolError, ToolOutput, ToolSpec, Tools,
 };
@@ -42,7 +42,7 @@ impl Backend for Served {
         Box::pin(async move { stack.run(call?).await })
     }
 
-    fn changes(&self, _: &Caller) -> BoxStream<'static, ()> {
+    fn changes(&self, _: &Caller) -> BoxStream<'static, List> {
         self.0.changes()
     }
 }

@@ -291,7 +291,7 @@ impl Inner {
         }
         for (set, tool, said) in next.iter() {
             let may_be_called = || {
-                let is_offered = catalogue.find(&format!("{set}.{tool}")).is_some();
+                let is_offered = catalogue.find_any(&format!("{set}.{tool}")).is_some();
                 is_offered || self.shared.cache.is_written(set)
             };
             if now.of(set, tool) != Some(said) && may_be_called() {

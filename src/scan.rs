@@ -7,8 +7,8 @@ use std::time::Duration;
 use callward_breaker::{BreakerSet, Permit, Subject};
 use callward_cache::CacheHandle;
 use callward_core::{
-    BoxFuture, BoxStream, Delivery, ErrorKind, ReplicaSetId, ServerEvent, ToolDefinition,
-    ToolError, ToolServer,
+    BoxFuture, BoxStream, Delivery, ErrorKind, List, Method, ReplicaSetId, ServerEvent, Tool,
+    ToolDefinition, ToolError, ToolServer,
 };
 use callward_loopguard::LoopGuardLayer;
 use callward_registry::{Changes, KeptName, Registry};
@@ -59,7 +59,8 @@ pub(crate) struct Shared {
     pub(crate) loop_guard: LoopGuardLayer,
     pub(crate) retry: RetryLayer,
     pub(crate) hedge: HedgeLayer,
-    pub(crate) changed: watch::Sender<u64>,
+    /// How often each list changed.
+    pub(crate) changed: watch::Sender<[u64; List::ALL.len()]>,
     pub(crate) events: Arc<RouteEvents>,
     /// The background tasks.
     pub(crate) tasks: Mutex<JoinSet<()>>,
@@ -98,9 +99,26 @@ impl Shared {
             self.events
                 .send(|| RouteEvent::ToolRenamed { set, tool, name });
         }
-        if !changes.is_empty() {
-            self.changed.send_modify(|count| *count += 1);
+        if changes.is_empty() {
+            return;
         }
+        let listed = changes
+            .added
+            .iter()
+            .chain(&changes.changed)
+            .chain(&changes.removed);
+        let lists = listed
+            .map(|name| Method::by_name(name.as_str()).map_or(Some(List::Tools), Method::list));
+        let named = changes.named.then_some(List::Tools);
+        self.note_changed(lists.flatten().chain(named));
+    }
+
+    fn note_changed(&self, lists: impl Iterator<Item = List>) {
+        self.changed.send_if_modified(|counts| {
+            let before = *counts;
+            lists.for_each(|list| counts[list as usize] += 1);
+            before != *counts
+        });
     }
 }
 
@@ -166,7 +184,18 @@ impl Scan {
                         self.shared.breakers.reset_instances(self.server.id());
                         self.shared.cache.purge_set(&self.set);
                     }
-                    ServerEvent::ToolsChanged => {
+                    ServerEvent::ListChanged(list @ (List::Prompts | List::Resources)) => {
+                        let catalogue = self.shared.registry.peek();
+                        let of_list = |tool: &&Arc<Tool>| {
+                            tool.definition.method.list() == Some(list) && *tool.set() == self.set
+                        };
+                        let methods = catalogue.methods().iter().map(|entry| entry.tool());
+                        for tool in methods.filter(of_list) {
+                            self.shared.cache.purge_tool(&self.set, tool.name());
+                        }
+                        self.shared.note_changed(std::iter::once(list));
+                    }
+                    ServerEvent::ListChanged(List::Tools) => {
                         // a tool that is listed as before may do something else from now on
                         self.shared.cache.purge_set(&self.set);
                         // a listing that runs may have read what was before

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use callward_breaker::{BreakerSet, BreakerStatus};
 use callward_cache::CacheHandle;
 use callward_core::{
-    BoxStream, Caller, Delivery, ErrorKind, InstanceStatus, Instances, ServerId, ToolCall,
-    ToolError, ToolOutput,
+    BoxStream, Caller, Delivery, ErrorKind, InstanceStatus, Instances, List, ServerId, Tool,
+    ToolCall, ToolError, ToolOutput,
 };
 use callward_limit::{PrincipalLimitLayer, RateLimitLayer};
 use callward_loopguard::LoopGuardStats;
@@ -100,19 +100,27 @@ impl Stack {
         let catalogue = self.0.shared.registry.peek();
         let entry = catalogue.find(tool);
         let entry = entry.ok_or_else(|| self.not_found(tool, &catalogue))?;
-        let mut call = ToolCall::new(entry.tool().clone(), arguments);
+        let mut call = self.prepare_method(entry.tool().clone(), arguments);
         #[cfg(feature = "auth")]
         if self.policy().is_some() {
             // a refusal must look like that of the same name without a tool
             call.context_mut().asked_as = Some(tool.into());
         }
+        Ok(call)
+    }
+
+    /// Starts a request of another method, as [`prepare`](Self::prepare) starts a call of a tool.
+    /// `method` is one of [`Catalogue::methods`], and `params` its parameters: a raw JSON object
+    /// without `_meta`.
+    pub fn prepare_method(&self, method: Arc<Tool>, params: impl Into<Bytes>) -> ToolCall {
+        let mut call = ToolCall::new(method, params);
         // a limit beyond the range of the clock does not apply
         let limit = self.0.settings.call_deadline;
         let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
         if let Some(deadline) = deadline {
             call.context_mut().deadline = Some(deadline.into_std());
         }
-        Ok(call)
+        call
     }
 
     /// Returns the error for a caller that may not know of all tools, if there are rules.
@@ -175,14 +183,22 @@ impl Stack {
         self.0.shared.registry.kept_names()
     }
 
-    /// Returns a stream with one item for each time the tools changed.
+    /// Returns a stream with one item for each time a list changed. What changes while an item is
+    /// not read yet adds one item for each list at most.
     #[must_use]
-    pub fn changes(&self) -> BoxStream<'static, ()> {
-        let changed = self.0.shared.changed.subscribe();
-        Box::pin(stream::unfold(changed, |mut changed| async move {
-            changed.changed().await.ok()?;
-            Some(((), changed))
-        }))
+    pub fn changes(&self) -> BoxStream<'static, List> {
+        let mut changed = self.0.shared.changed.subscribe();
+        let read = *changed.borrow_and_update();
+        Box::pin(stream::unfold(
+            (changed, read),
+            |(mut changed, mut read)| async move {
+                let now = *changed.wait_for(|now| *now != read).await.ok()?;
+                let is_unread = |list: &List| now[*list as usize] != read[*list as usize];
+                let list = List::ALL.iter().copied().find(is_unread)?;
+                read[list as usize] = now[list as usize];
+                Some((list, (changed, read)))
+            },
+        ))
     }
 
     /// Returns the handle of the cache: what it did so far, what it holds, and how to purge it.

@@ -85,7 +85,7 @@ impl StackBuilder {
             loop_guard: loop_guard.clone(),
             retry: retry.clone(),
             hedge: hedge.clone(),
-            changed: watch::Sender::new(0),
+            changed: watch::Sender::default(),
             events: pool.events().clone(),
             tasks: Mutex::default(),
         });

@@ -52,7 +52,7 @@ impl Stack {
 
     pub(crate) fn entry(&self, tool: &str) -> Result<(Arc<Catalogue>, Arc<Entry>), ToolError> {
         let catalogue = self.catalogue();
-        match catalogue.find(tool).cloned() {
+        match catalogue.find_any(tool).cloned() {
             Some(entry) => Ok((catalogue, entry)),
             None => Err(self.unknown(tool, &catalogue)),
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use callward::breaker::{BreakerState, Subject};
-use callward::core::ServerEvent;
+use callward::core::{List, ServerEvent};
 use callward::{ErrorKind, Stack, StackBuilder, ToolCall, ToolName, ToolOutput, ToolServer};
 use callward_testkit::{MockServer, MockService, Ping};
 use futures_util::StreamExt;
@@ -68,7 +68,9 @@ async fn a_server_that_does_not_list_is_asked_when_its_breaker_allows() {
         let stack = site.start().await;
         // changed tools are no reason to ask earlier
         for _ in 0..50 {
-            site.server.mock.emit(&ServerEvent::ToolsChanged);
+            site.server
+                .mock
+                .emit(&ServerEvent::ListChanged(List::Tools));
             sleep(Duration::from_secs(1)).await;
         }
         assert_eq!(site.server.listed_at(), [0.0, 0.5]);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use callward::{Server, Stack};
-use callward_core::{ServerEvent, ToolDefinition};
+use callward_core::{List, ServerEvent, ToolDefinition};
 use callward_testkit::{MockServer, MockService};
 use futures_util::StreamExt;
 use serde_json::json;
@@ -50,7 +50,7 @@ async fn a_listing_that_hangs_hides_no_news_of_its_server() {
 #[tokio::test(start_paused = true)]
 async fn list_changed_in_every_listing_does_not_loop_and_a_storm_is_one_listing() {
     let server = lister(|mock, _| {
-        mock.emit(&ServerEvent::ToolsChanged);
+        mock.emit(&ServerEvent::ListChanged(List::Tools));
         Some(some_tools())
     });
     let stack = started(&server).await;
@@ -62,7 +62,7 @@ async fn list_changed_in_every_listing_does_not_loop_and_a_storm_is_one_listing(
     let server = lister(|_, _| Some(some_tools()));
     let _stack = started(&server).await;
     for _ in 0..1000 {
-        server.mock.emit(&ServerEvent::ToolsChanged);
+        server.mock.emit(&ServerEvent::ListChanged(List::Tools));
     }
     sleep(Duration::from_secs(10)).await;
     assert_eq!(server.listings(), 2);
@@ -82,7 +82,7 @@ async fn a_list_that_changes_all_the_time_is_read_once_a_second_and_at_last() {
     sleep(Duration::from_secs(10)).await;
     for n in 1..=500 {
         named.store(n, Ordering::SeqCst);
-        server.mock.emit(&ServerEvent::ToolsChanged);
+        server.mock.emit(&ServerEvent::ListChanged(List::Tools));
         sleep(Duration::from_millis(10)).await;
     }
     sleep(Duration::from_secs(2)).await;
@@ -128,7 +128,7 @@ async fn results_are_dropped_when_tools_change_or_the_connection_is_made_anew() 
         answer.to_text()
     };
     assert_eq!([ask().await, ask().await], ["1", "1"]);
-    server.mock.emit(&ServerEvent::ToolsChanged);
+    server.mock.emit(&ServerEvent::ListChanged(List::Tools));
     turns().await;
     assert_eq!([ask().await, ask().await], ["2", "2"]);
     server.mock.emit(&ServerEvent::Down("gone".to_owned()));
@@ -139,7 +139,7 @@ async fn results_are_dropped_when_tools_change_or_the_connection_is_made_anew() 
     for gone in [true, false] {
         is_empty.store(gone, Ordering::SeqCst);
         let mut changes = stack.changes();
-        server.mock.emit(&ServerEvent::ToolsChanged);
+        server.mock.emit(&ServerEvent::ListChanged(List::Tools));
         changes.next().await.unwrap();
     }
     assert_eq!(ask().await, "4", "the tool went and came back");

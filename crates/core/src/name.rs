@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Method;
 use crate::one_line::one_line;
 
 /// A name that cannot be used, and why.
@@ -118,6 +119,11 @@ impl From<ServerId> for ReplicaSetId {
 }
 
 impl ToolName {
+    /// Names the tool that stands for a method.
+    pub(crate) fn of_method(method: Method) -> Self {
+        Self(method.as_str().into())
+    }
+
     /// Names a tool without a usable name by its position in a list.
     pub(crate) fn numbered(position: usize) -> Self {
         Self(format!("#{position}").into())

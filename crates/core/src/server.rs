@@ -7,7 +7,7 @@ use futures_core::Stream;
 use tower_service::Service;
 
 use crate::{
-    Caller, FreshnessMode, InstanceStatus, Instances, ServerId, ToolCall, ToolDefinition,
+    Caller, FreshnessMode, InstanceStatus, Instances, List, ServerId, ToolCall, ToolDefinition,
     ToolError, ToolOutput, Watch,
 };
 
@@ -110,8 +110,8 @@ pub enum ServerEvent {
     /// Some of the state behind the tools may be lost or changed, as by the restart of one
     /// instance: what was read before may not hold any more. The tools are the same.
     Stale,
-    /// The tools may have changed: list them again.
-    ToolsChanged,
+    /// What the server lists may have changed: list it again.
+    ListChanged(List),
     /// The connection is up, for the first time or again.
     Up,
 }

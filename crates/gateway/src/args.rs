@@ -3,6 +3,7 @@
 mod audit;
 mod keys;
 mod listings;
+mod relayed;
 mod replay;
 mod running;
 
@@ -19,6 +20,7 @@ use crate::config::{parse_duration, parse_listen};
 pub(crate) use audit::{Audit, AuditCommand, Show, Verify};
 pub(crate) use keys::{CreateKey, Keys, KeysCommand};
 pub(crate) use listings::{Annotate, Lint, Listings};
+pub(crate) use relayed::{Complete, Prompts, Read, Resources};
 pub(crate) use replay::{Recording, Replay, ReplayCalls};
 pub(crate) use running::{
     Breakers, BreakersCommand, Cache, CacheCommand, Gateway, Servers, ServersCommand,
@@ -87,6 +89,14 @@ pub(crate) enum Command {
     Call(Call),
     /// List the tools with their plans
     Tools(Tools),
+    /// List the prompts, or fill in one
+    Prompts(Prompts),
+    /// List the resources, and the templates of their URIs
+    Resources(Resources),
+    /// Read a resource
+    Read(Read),
+    /// Complete an argument of a prompt or of a template
+    Complete(Complete),
     /// Show what would happen to a call of a tool, and why
     Explain(Explain),
     /// Show the cache of a running gateway, or purge it
@@ -175,7 +185,7 @@ Put it in front of a server in a desktop client's configuration:
 Standard output carries the protocol only; logs go to standard error (--log info).
 Without --ttl or --config only equal calls of different clients within half a second share a result:
 other programs may change what the server reads.
-The server inherits the environment. Tools are passed on; prompts and resources are not.
+The server inherits the environment. Tools, prompts, resources and completions are passed on.
 
 Examples:
   callward run -- callward sample

@@ -7,7 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use callward::core::readable::{self, Unreadable};
 use callward::core::{
-    BoxFuture, BoxStream, CallMeta, Inbound, PeerObserver, PeerOutcome, PeerRequest, PeerSide,
+    BoxFuture, BoxStream, CallMeta, Inbound, List, Method, PeerObserver, PeerOutcome, PeerRequest,
+    PeerSide,
 };
 use callward::registry::Entry;
 use callward::{
@@ -20,7 +21,7 @@ use serde_json::{Map, Value};
 use crate::assemble::with;
 use crate::listings::Listings;
 use crate::runtime::Runtime;
-use crate::{instructions, report, view};
+use crate::{instructions, relay, report, view};
 
 /// The key of `_meta` under which a request for the list asks for plans, and the list has them.
 const PLANS: &str = "io.callward/plans";
@@ -50,20 +51,6 @@ impl StackBackend {
         Arc::new(Self { runtime, listings })
     }
 
-    /// Reports a refused request. The name is left out: a name that no tool has is in no metric.
-    fn refuse(&self, error: ToolError) -> ToolError {
-        let request = PeerRequest {
-            side: PeerSide::Server,
-            method: "tools/call",
-            tool: None,
-            server: None,
-            outcome: PeerOutcome::Failed(&error),
-        };
-        let observer = self.runtime.telemetry.observer();
-        observer.request_ended(&request, Duration::ZERO);
-        error
-    }
-
     /// Returns the servers of which the rules leave no tool to this caller: their instructions name
     /// tools.
     fn hidden_from(&self, caller: &Caller) -> Vec<ServerId> {
@@ -79,43 +66,90 @@ impl StackBackend {
         hidden.map(|server| server.id).collect()
     }
 
-    fn start(&self, request: CallRequest) -> Result<ToolCall, ToolError> {
-        let not_sent = |kind, why: String| ToolError::new(kind, Delivery::NotSent, why);
-        if self.runtime.stop.cut_off.is_cancelled() {
-            let why = "the gateway is stopping; call again once it runs".into();
-            return Err(not_sent(ErrorKind::Overloaded, why));
-        }
-        let refused = |why| not_sent(ErrorKind::InvalidCall, why);
-        if request.input_responses.is_some() || request.request_state.is_some() {
-            // the state belongs to one upstream's exchange, and calls of the stack carry none
-            return Err(refused(
-                "multi-round exchanges are not carried; call the tool with all its arguments"
-                    .into(),
-            ));
-        }
-        // a server that cannot read them may break its connection, which would count against it
-        if let Err(Unreadable::Depth(levels)) = readable::check(&request.arguments) {
-            return Err(refused(format!(
-                "the arguments nest deeper than {levels} levels; make them flatter"
-            )));
-        }
-        let meta = request.meta.as_deref().map(CallMeta::parse).transpose();
-        let meta = meta.map_err(|error| refused(error.to_string()))?.flatten();
-        let mut call =
-            self.runtime
-                .stack
-                .prepare_as(&request.name, request.arguments, request.caller)?;
-        let baggage = request.baggage.as_deref();
-        let baggage = baggage.and_then(|baggage| self.runtime.baggage.pass(baggage));
-        let context = call.context_mut();
-        context.meta = meta.map(Arc::new);
-        context.trace = request.trace;
-        context.inbound = request.inbound;
-        context.baggage = baggage;
-        let key = request.idempotency_key;
-        let call = with(call, key, ToolCall::with_idempotency_key);
-        Ok(with(call, request.progress, ToolCall::with_progress))
+    fn start(&self, request: &CallRequest) -> Result<ToolCall, ToolError> {
+        let meta = check(&self.runtime, request)?;
+        let (stack, caller) = (&self.runtime.stack, request.caller.clone());
+        let call = stack.prepare_as(&request.name, request.arguments.clone(), caller)?;
+        let call = of_client(&self.runtime, call, request, meta);
+        let key = request.idempotency_key.clone();
+        Ok(with(call, key, ToolCall::with_idempotency_key))
     }
+}
+
+/// Reports a refused request. The name is left out: a name that no tool has is in no metric.
+fn refuse(runtime: &Runtime, method: Method, error: ToolError) -> ToolError {
+    let request = PeerRequest {
+        side: PeerSide::Server,
+        method: method.as_str(),
+        tool: None,
+        server: None,
+        outcome: PeerOutcome::Failed(&error),
+    };
+    let observer = runtime.telemetry.observer();
+    observer.request_ended(&request, Duration::ZERO);
+    error
+}
+
+/// Checks a request of any method before calls are made for it, and reads what of its `_meta` goes
+/// to servers.
+fn check(runtime: &Runtime, request: &CallRequest) -> Result<Option<Arc<CallMeta>>, ToolError> {
+    let not_sent = |kind, why: String| ToolError::new(kind, Delivery::NotSent, why);
+    if runtime.stop.cut_off.is_cancelled() {
+        let why = "the gateway is stopping; call again once it runs".into();
+        return Err(not_sent(ErrorKind::Overloaded, why));
+    }
+    let refused = |why| not_sent(ErrorKind::InvalidCall, why);
+    if request.input_responses.is_some() || request.request_state.is_some() {
+        // the state belongs to one upstream's exchange, and calls of the stack carry none
+        return Err(refused(
+            "multi-round exchanges are not carried; call the tool with all its arguments".into(),
+        ));
+    }
+    // a server that cannot read them may break its connection, which would count against it
+    if let Err(Unreadable::Depth(levels)) = readable::check(&request.arguments) {
+        return Err(refused(format!(
+            "the arguments nest deeper than {levels} levels; make them flatter"
+        )));
+    }
+    let meta = request.meta.as_deref().map(CallMeta::parse).transpose();
+    let meta = meta.map_err(|error| refused(error.to_string()))?;
+    Ok(meta.flatten().map(Arc::new))
+}
+
+/// Adds the context of a client's request to a call.
+fn of_client(
+    runtime: &Runtime,
+    call: ToolCall,
+    request: &CallRequest,
+    meta: Option<Arc<CallMeta>>,
+) -> ToolCall {
+    let mut call = call.with_caller(request.caller.clone());
+    let baggage = request.baggage.as_deref();
+    let baggage = baggage.and_then(|baggage| runtime.baggage.pass(baggage));
+    let context = call.context_mut();
+    context.meta = meta;
+    context.trace.clone_from(&request.trace);
+    context.inbound.clone_from(&request.inbound);
+    context.baggage = baggage;
+    with(call, request.progress.clone(), ToolCall::with_progress)
+}
+
+/// Answers a request of a method other than `tools/call`.
+async fn relayed(runtime: &Runtime, request: CallRequest) -> Result<ToolOutput, ToolError> {
+    let method = request.method;
+    let checked = check(runtime, &request);
+    let meta = checked.map_err(|error| refuse(runtime, method, error))?;
+    let stack = &runtime.stack;
+    let relayed = relay::Request {
+        stack,
+        caller: &request.caller,
+        method,
+        name: &request.name,
+        params: &request.arguments,
+        is_modern: request.client_capabilities.is_some(),
+    };
+    let run = |call| stack.run(of_client(runtime, call, &request, meta.clone()));
+    relayed.answer(run).await
 }
 
 impl Backend for StackBackend {
@@ -132,6 +166,7 @@ impl Backend for StackBackend {
             (server.id().as_str(), instructions)
         });
         info.instructions = instructions::combined(said);
+        info.methods = relay::methods(&self.runtime.stack, caller);
         info
     }
 
@@ -192,21 +227,30 @@ impl Backend for StackBackend {
 
     fn call(&self, request: CallRequest) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
         let counted = self.runtime.stop.calls.token();
+        if request.method != Method::CallTool {
+            let runtime = self.runtime.clone();
+            return Box::pin(async move {
+                let _counted = counted;
+                relayed(&runtime, request).await
+            });
+        }
         let name = request.name.clone();
         let reports = self.runtime.reports.or_asked(request.meta.as_ref());
         let (caller, inbound) = (request.caller.clone(), request.inbound.clone());
-        let call = self.start(request).map_err(|error| {
+        let call = self.start(&request).map_err(|error| {
             // no call was made, so no layer saw it
             let stack = &self.runtime.stack;
             let error = stack.admit_unknown(&caller).err().unwrap_or(error);
             stack.note_refused(&name, &caller, inbound.as_ref(), &error);
-            self.refuse(error)
+            refuse(&self.runtime, Method::CallTool, error)
         });
         let (stack, recorder) = (self.runtime.stack.clone(), self.runtime.recorder.clone());
         Box::pin(async move {
             let _counted = counted;
             let (call, taken) = reports.begin(call?);
+            let set = call.tool().set().clone();
             let result = recorder.run(&stack, &name, call).await;
+            let result = result.map(|output| relay::of_tool(&stack, &set, output));
             let result = result.map_err(|error| match knows_verifier(&stack, &caller, &error) {
                 true => error,
                 false => error.without_verifier(),
@@ -231,7 +275,7 @@ impl Backend for StackBackend {
         self.runtime.stack.end_session(caller);
     }
 
-    fn changes(&self, caller: &Caller) -> BoxStream<'static, ()> {
+    fn changes(&self, caller: &Caller) -> BoxStream<'static, List> {
         self.listings.changes(&self.runtime.stack, caller)
     }
 }

@@ -26,6 +26,7 @@ mod plain;
 mod readiness;
 mod record;
 mod registered;
+mod relay;
 mod report;
 mod runtime;
 mod sample;

@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use callward::Stack;
-use callward::core::{BoxStream, Caller, Credential, Principal};
+use callward::core::{BoxStream, Caller, Credential, List, Principal};
 use callward::registry::Catalogue;
 use callward_mcp::server::ToolListing;
 use futures_util::StreamExt as _;
 use parking_lot::Mutex;
+
+use crate::relay;
 
 /// How many callers are known by what they see, before all are forgotten.
 const MAX_CALLERS: usize = 1024;
@@ -77,15 +79,19 @@ impl Listings {
         listing
     }
 
-    /// Returns a stream with one item for each time the list that a caller sees changed.
+    /// Returns a stream with one item for each time a list that a caller sees changed.
     pub(crate) fn changes(
         self: &Arc<Self>,
         stack: &Stack,
         caller: &Caller,
-    ) -> BoxStream<'static, ()> {
+    ) -> BoxStream<'static, List> {
         let (listings, of, caller) = (self.clone(), stack.clone(), caller.clone());
         let mut last = listings.of(&of, &caller);
-        let changes = stack.changes().filter(move |()| {
+        let changes = stack.changes().filter(move |list| {
+            if *list != List::Tools {
+                let mut methods = relay::methods(&of, &caller).into_iter();
+                return ready(methods.any(|method| method.list() == Some(*list)));
+            }
             let now = listings.of(&of, &caller);
             // of several changes at once, the client may have seen the list after the first
             let is_next = now.generation <= last.generation + 1;

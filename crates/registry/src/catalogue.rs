@@ -4,10 +4,20 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use callward_core::{ServerId, Tool, ToolName, nest_ours, similar};
+use callward_core::{Method, ReplicaSetId, ServerId, Tool, ToolName, nest_ours, similar};
+use serde_json::value::RawValue;
 
 use crate::names::SEPARATORS;
-use crate::rename::rename;
+use crate::rewrite::{Path, rewrite};
+use crate::uri;
+
+/// Where a definition has names that clients see: its own, and the URI of its user interface ([MCP
+/// Apps](https://github.com/modelcontextprotocol/ext-apps), in its present and first form).
+const NAMED: &[Path<'_>] = &[
+    &["name"],
+    &["_meta", "ui", "resourceUri"],
+    &["_meta", "ui/resourceUri"],
+];
 
 /// One tool as clients see it.
 #[derive(Debug)]
@@ -31,7 +41,15 @@ impl Entry {
         prefix: Option<&str>,
         client_name: &str,
     ) -> Result<Self, serde_json::Error> {
-        let renamed = rename(&tool.definition.raw, client_name)?;
+        let definition: &RawValue = serde_json::from_slice(&tool.definition.raw)?;
+        let renamed = rewrite(definition.get(), NAMED, |place, own| {
+            match (place, prefix) {
+                ("name", _) => client_name.to_owned(),
+                (_, Some(prefix)) => uri::with_prefix(own, prefix),
+                (_, None) => own.to_owned(),
+            }
+        });
+        let renamed = renamed.map_or_else(|| tool.definition.raw.clone(), Bytes::from);
         let alias = |separator| format!("{}{separator}{}", tool.set(), tool.name());
         let with_prefix = prefix.map(|prefix| format!("{prefix}__{}", tool.name()));
         let aliases = SEPARATORS.into_iter().map(alias).chain(with_prefix);
@@ -97,6 +115,9 @@ pub struct Catalogue {
     pub(crate) generation: u64,
     pub(crate) entries: Vec<Arc<Entry>>,
     pub(crate) names: Names,
+    /// In the order of the sets, the methods other than `tools/call` that each answers.
+    pub(crate) methods: Vec<Arc<Entry>>,
+    pub(crate) prefixes: HashMap<ReplicaSetId, String>,
     pub(crate) offers: HashMap<ServerId, Arc<ToolNames>, foldhash::quality::RandomState>,
     pub(crate) refused: Vec<Refusal>,
 }
@@ -120,6 +141,28 @@ impl Catalogue {
         self.names.get(name)
     }
 
+    /// Returns the tool of each method other than `tools/call` that each set answers, in the order
+    /// of the sets. Their names are `set.method`; [`find`](Self::find) does not find them.
+    #[must_use]
+    pub fn methods(&self) -> &[Arc<Entry>] {
+        &self.methods
+    }
+
+    /// Finds a tool as [`find`](Self::find) does, or a method by its name, `set.method`.
+    #[must_use]
+    pub fn find_any(&self, name: &str) -> Option<&Arc<Entry>> {
+        let mut methods = self.methods.iter();
+        let found = self.find(name);
+        found.or_else(|| methods.find(|entry| *entry.client_name == *name))
+    }
+
+    /// Returns what precedes `__` in the names that clients see of a set; `None` if they are the
+    /// set's own.
+    #[must_use]
+    pub fn prefix(&self, set: &ReplicaSetId) -> Option<&str> {
+        self.prefixes.get(set).map(String::as_str)
+    }
+
     /// Returns `true` if this server lists the tool.
     #[must_use]
     pub fn offers(&self, server: &ServerId, tool: &ToolName) -> bool {
@@ -130,7 +173,9 @@ impl Catalogue {
     /// Returns how many tools of a server are offered.
     #[must_use]
     pub fn offered_by(&self, server: &ServerId) -> usize {
-        self.offers.get(server).map_or(0, |tools| tools.len())
+        let is_tool = |name: &&ToolName| Method::by_name(name.as_str()).is_none();
+        let offers = self.offers.get(server);
+        offers.map_or(0, |tools| tools.iter().filter(is_tool).count())
     }
 
     /// Returns the tools that are listed or configured, but not offered.

@@ -27,11 +27,13 @@ mod listing;
 mod names;
 mod options;
 mod registry;
-mod rename;
+mod rewrite;
 mod set;
+pub mod uri;
 mod verify;
 
 pub use catalogue::{Catalogue, Entry, Refusal};
 pub use names::KeptName;
 pub use options::SetOptions;
 pub use registry::{Changes, Registry};
+pub use rewrite::{Path, rewrite};

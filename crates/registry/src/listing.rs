@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use callward_core::infer;
 use callward_core::{
-    Hints, Inferred, Instances, Refinements, ReplicaSetId, ServerId, Subject, Tool, ToolDefinition,
-    judge, readable,
+    Hints, Inferred, Instances, Method, Refinements, ReplicaSetId, ServerId, Subject, Tool,
+    ToolDefinition, Trust, judge, readable,
 };
 
 use crate::SetOptions;
@@ -47,9 +47,13 @@ impl Listing {
         let inferred = infer(server, &definitions, options);
         for (definition, inferred) in definitions.iter().zip(inferred) {
             let name = &definition.name;
-            let bound = match names.contains(name) {
-                true => Err("listed twice".to_owned()),
-                false => bind(set, definition, &inferred, options),
+            let is_tool = definition.method == Method::CallTool;
+            let bound = if is_tool && Method::by_name(name.as_str()).is_some() {
+                Err("its name is that of a method".to_owned())
+            } else if names.contains(name) {
+                Err("listed twice".to_owned())
+            } else {
+                bind(set, definition, &inferred, options)
             };
             match bound {
                 Ok(mut tool) => {
@@ -66,16 +70,23 @@ impl Listing {
     }
 }
 
-/// Infers the hints of all tools of a server together.
+/// Infers the hints of all tools of a server together. Those of methods are known.
 fn infer(server: &ServerId, tools: &[ToolDefinition], options: &SetOptions) -> Vec<Inferred> {
+    let is_tool = |tool: &&ToolDefinition| tool.method == Method::CallTool;
     let listed: Vec<infer::Listed<'_>> = tools
         .iter()
+        .filter(is_tool)
         .map(|tool| infer::Listed {
             subject: Subject::of(tool, Some(server)),
             declared: &tool.annotations,
         })
         .collect();
-    options.inference().infer_all(&listed)
+    let mut inferred = options.inference().infer_all(&listed).into_iter();
+    let mut of = |tool| is_tool(&tool).then(|| inferred.next()).flatten();
+    tools
+        .iter()
+        .map(|tool| of(tool).unwrap_or_default())
+        .collect()
 }
 
 /// Weighs the hints of one definition, and derives its plan.
@@ -100,13 +111,19 @@ fn bind(
                 .to_owned(),
         );
     }
+    let trust = match definition.method {
+        Method::CallTool => options.trust,
+        // the protocol says what a method does, not the server
+        _ => Trust::Trusted,
+    };
     let hints = Hints {
         server_defaults: Some(&options.defaults),
         operator: options.overrides.get(&definition.name),
-        ..Hints::new(inferred, &definition.annotations, options.trust)
+        ..Hints::new(inferred, &definition.annotations, trust)
     };
     let is_volatile = inferred.volatile.is_some();
-    let profile = options.profile_of(&definition.name, is_volatile);
+    let mut profile = options.profile_of(&definition.name, is_volatile);
+    profile.caches &= definition.method.is_cacheable();
     let judged = judge(&hints, &profile);
     if let Some(reason) = judged.refusal() {
         return Err(reason);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use callward_core::{FingerprintKey, ReplicaSetId, Tool, ToolName};
+use callward_core::{FingerprintKey, Method, ReplicaSetId, Tool, ToolName};
 
 /// The longest name with a prefix: several model APIs accept no more, and only ASCII letters,
 /// digits, `_` and `-`.
@@ -87,7 +87,10 @@ impl NameTable {
         waits: bool,
     ) -> HashMap<ToolName, Arc<str>> {
         let mut assigned = HashMap::with_capacity(tools.len());
-        for tool in tools {
+        for tool in tools
+            .iter()
+            .filter(|tool| tool.definition.method == Method::CallTool)
+        {
             let own = client_name(prefix, tool);
             let spare = spare_name(set, tool);
             let kept = self.names.get(set).and_then(|names| names.get(tool.name()));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use callward_core::{Instances, ReplicaSetId, ServerId, ToolDefinition, ToolName};
+use callward_core::{Instances, Method, ReplicaSetId, ServerId, ToolDefinition, ToolName};
 use parking_lot::Mutex;
 
 use crate::catalogue::{Catalogue, Entry, Names, Refusal};
@@ -256,7 +256,11 @@ impl State {
         };
         let mut starts = Starts::default();
         for (id, set) in &self.sets {
-            starts.add(id, set.options.prefix.as_deref());
+            let prefix = set.options.prefix.as_ref();
+            starts.add(id, prefix.map(String::as_str));
+            catalogue
+                .prefixes
+                .extend(prefix.map(|prefix| (id.clone(), prefix.clone())));
         }
         let share = share(self.sets.values().map(Set::size), MAX_LISTED);
         let mut assigned = self.assign_names(&starts);
@@ -265,6 +269,12 @@ impl State {
             verify::bind(&mut entry.tools, &entry.pairs, &names);
             let mut size = 0;
             for tool in &entry.tools {
+                if tool.definition.method != Method::CallTool {
+                    let name = format!("{set}.{}", tool.name());
+                    let offered = Entry::new(tool, None, &name).map(Arc::new);
+                    catalogue.methods.extend(offered);
+                    continue;
+                }
                 size += size_of(tool);
                 let name = match names.get(tool.name()) {
                     _ if size > share => Err(format!(

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use callward_core::infer::Readers;
-use callward_core::{CallPlan, Effect, ReplicaSetId, RetryRule, ServerId, Tool, ToolName};
+use callward_core::{CallPlan, Effect, Method, ReplicaSetId, RetryRule, ServerId, Tool, ToolName};
 
 use crate::SetOptions;
 use crate::listing::Listing;
@@ -69,7 +69,9 @@ pub(crate) fn bind(
 
 /// Returns `true` if no call of the tool writes, and each is safe to retry.
 fn only_reads(tool: &Tool) -> bool {
-    plans(tool).all(|plan| plan.effect == Effect::ReadOnly && plan.retry == RetryRule::Safe)
+    let is_tool = tool.definition.method == Method::CallTool;
+    is_tool
+        && plans(tool).all(|plan| plan.effect == Effect::ReadOnly && plan.retry == RetryRule::Safe)
 }
 
 fn plans(tool: &Tool) -> impl Iterator<Item = &CallPlan> {

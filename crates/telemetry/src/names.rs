@@ -19,8 +19,6 @@ pub const ATTEMPT_SPAN: &str = "attempt";
 /// The span of one listing of a server's tools.
 pub const DISCOVERY_SPAN: &str = "discovery";
 
-/// The value of [`METHOD`] of calls and attempts.
-pub const METHOD_TOOLS_CALL: &str = "tools/call";
 /// The value of [`METHOD`] of listings.
 pub const METHOD_TOOLS_LIST: &str = "tools/list";
 /// The value of [`OPERATION`].
@@ -103,11 +101,11 @@ const CLIENT_SPANS: &[&str] = &[ATTEMPT_SPAN, DISCOVERY_SPAN];
 const EACH: &[&str] = &[CALL_SPAN, ATTEMPT_SPAN, DISCOVERY_SPAN];
 
 fields! {
-    OTEL_NAME = "otel.name" in EACH, "The name that OpenTelemetry shows: `tools/call {tool}` of an MCP request, `execute_tool {tool}` of a call within the process, `tools/list` of a listing.";
+    OTEL_NAME = "otel.name" in EACH, "The name that OpenTelemetry shows: the method of an MCP request, with the tool of `tools/call`; `execute_tool {tool}` of a call within the process.";
     OTEL_KIND = "otel.kind" in EACH, "`server` of an MCP request received, `client` of one sent, otherwise `internal`.";
     OTEL_STATUS = "otel.status_code" in EACH, "`ERROR` for an error; absent for the caller's own fault (-32700, -32600, -32601, -32602, -32002) on a span of kind `server`.";
-    METHOD = "mcp.method.name" in EACH, "The MCP method, `tools/call` or `tools/list`.";
-    OPERATION = "gen_ai.operation.name" in CALL_AND_ATTEMPT, "Always `execute_tool`.";
+    METHOD = "mcp.method.name" in EACH, "The MCP method.";
+    OPERATION = "gen_ai.operation.name" in CALL_AND_ATTEMPT, "`execute_tool`, of a call of a tool.";
     TOOL = "gen_ai.tool.name" in CALL_AND_ATTEMPT, "The tool's name; bounded, as only known tools are called.";
     TOOL_TYPE = "gen_ai.tool.type" in CALL, "`function`, of a call within the process.";
     TOOL_DESCRIPTION = "gen_ai.tool.description" in CALL, "The first 1,024 bytes of the tool's description, of a call within the process.";

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::shape;
 use crate::members::{Members, Text};
 use crate::one_line::one_line;
-use crate::{Annotations, FingerprintKey, ToolName, readable};
+use crate::{Annotations, FingerprintKey, Method, ToolName, readable};
 
 /// A tool as its server lists it: the raw JSON object, and the members policy reads.
 #[must_use]
@@ -17,6 +17,8 @@ use crate::{Annotations, FingerprintKey, ToolName, readable};
 pub struct ToolDefinition {
     /// The listed object, byte for byte.
     pub raw: Bytes,
+    /// The method that calls it. Default: `tools/call`.
+    pub method: Method,
     /// The tool's name, as its server spells it.
     pub name: ToolName,
     /// The description.
@@ -104,9 +106,20 @@ impl ToolDefinition {
         }
     }
 
+    /// Makes the definition of a method other than `tools/call`: a tool under the method's name
+    /// that reads only.
+    pub fn method(method: Method) -> Self {
+        let reads = Annotations::default().with_read_only(true);
+        Self {
+            method,
+            ..Self::named(ToolName::of_method(method), reads)
+        }
+    }
+
     fn empty(name: ToolName) -> Self {
         Self {
             raw: Bytes::new(),
+            method: Method::CallTool,
             name,
             description: None,
             input_schema: None,

@@ -17,16 +17,19 @@ use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use axum::routing::{MethodRouter, get, post};
 use bytes::Bytes;
-use callward::core::{Credential, CredentialKind};
-use callward::{Caller, Delivery, ErrorKind, Principal, ServerId, Stack, ToolError};
+use callward::core::{self, Credential, CredentialKind};
+use callward::{Caller, Delivery, ErrorKind, Principal, ServerId, Stack, ToolCall, ToolError};
+use callward_mcp::wire::object;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use url::form_urlencoded;
 
 use crate::admin::access::{Access, Role, local};
 use crate::http::{json, scrape};
 use crate::runtime::Runtime;
-use crate::{readiness, view};
+use crate::{readiness, relay, view};
 
 pub(crate) use client::{Remote, find, gateway};
 
@@ -55,6 +58,7 @@ pub(crate) fn routes(runtime: Arc<Runtime>, access: Access) -> Router {
         ("/api/cache/purge", Operator, purge),
         ("/api/limits", Viewer, read(status::limits)),
         ("/api/missing", Viewer, missing),
+        ("/api/requests", Operator, post(make_request)),
         ("/api/routes/events", Viewer, get(events::follow)),
         ("/api/servers", Viewer, read(status::servers)),
         ("/api/servers/{server}/drain", Operator, drain),
@@ -181,6 +185,49 @@ fn caller(query: &str) -> Result<Arc<Caller>, ToolError> {
     }
     let named = |principal| Arc::new(Caller::new(principal).with_credential(credential));
     Ok(principal.map_or_else(|| local(CredentialKind::None), named))
+}
+
+/// Answers a request of a method other than `tools/call`, with its raw result.
+async fn make_request(
+    State(runtime): Shared,
+    Extension(caller): Extension<Arc<Caller>>,
+    body: Bytes,
+) -> Response {
+    #[derive(Deserialize)]
+    struct Asked {
+        method: core::Method,
+        params: Box<RawValue>,
+    }
+    let asked: Asked = match serde_json::from_slice(&body) {
+        Ok(asked) => asked,
+        Err(error) => {
+            let message = format!("expected {{\"method\": METHOD, \"params\": {{..}}}}: {error}");
+            return refuse(StatusCode::BAD_REQUEST, message);
+        }
+    };
+    runtime.started.finished().await;
+    let params = Bytes::copy_from_slice(asked.params.get().as_bytes());
+    let name = asked.method.named_by().and_then(|name| {
+        let name = object::get_member(&params, name).ok()??;
+        serde_json::from_slice::<String>(name).ok()
+    });
+    let request = relay::Request {
+        stack: &runtime.stack,
+        caller: &caller,
+        method: asked.method,
+        name: name.as_deref().unwrap_or_default(),
+        params: &params,
+        is_modern: false,
+    };
+    let _counted = runtime.stop.calls.token();
+    let run = |call: ToolCall| runtime.stack.run(call.with_caller(caller.clone()));
+    match request.answer(run).await {
+        Ok(output) => {
+            let result: Option<&RawValue> = serde_json::from_slice(output.body()).ok();
+            json(StatusCode::OK, &result)
+        }
+        Err(error) => refusal(&error),
+    }
 }
 
 async fn make_call(

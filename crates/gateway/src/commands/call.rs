@@ -65,22 +65,24 @@ fn content(result: &RawValue) -> Vec<String> {
     if blocks.is_empty() && structured != "null" {
         return vec![structured.to_owned()];
     }
-    let shown = blocks.into_iter().map(|block| {
-        let of = |paths: &str| -> Vec<&str> {
-            let found = paths
-                .split(' ')
-                .filter_map(|at| block.pointer(at)?.as_str());
-            found.collect()
-        };
-        match of("/text /resource/text")[..] {
-            [text, ..] => text.to_owned(),
-            [] => {
-                let what = of("/type /mimeType /uri /resource/mimeType /resource/uri");
-                format!("[{}: `--json` prints it]", what.join(" "))
-            }
+    blocks.into_iter().map(block).collect()
+}
+
+/// Returns the text of a block of content, or what else it is.
+pub(super) fn block(block: &Value) -> String {
+    let of = |paths: &str| -> Vec<&str> {
+        let found = paths
+            .split(' ')
+            .filter_map(|at| block.pointer(at)?.as_str());
+        found.collect()
+    };
+    match of("/text /resource/text")[..] {
+        [text, ..] => text.to_owned(),
+        [] => {
+            let what = of("/type /mimeType /uri /resource/mimeType /resource/uri");
+            format!("[{}: `--json` prints it]", what.join(" "))
         }
-    });
-    shown.collect()
+    }
 }
 
 /// Shows the attempts, and which tool shows the effect of a call without an answer.

@@ -10,6 +10,7 @@ pub(crate) mod explain;
 pub(crate) mod from;
 pub(crate) mod keys;
 pub(crate) mod lint;
+pub(crate) mod relayed;
 pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod sample;

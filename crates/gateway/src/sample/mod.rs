@@ -5,7 +5,7 @@ mod tools;
 
 use std::sync::Arc;
 
-use callward::core::{BoxFuture, BoxStream, Caller};
+use callward::core::{BoxFuture, BoxStream, Caller, List};
 use callward::{
     Delivery, ErrorKind, FreshnessMode, ReplicaSetId, Server, Tool, ToolCall, ToolDefinition,
     ToolError, ToolOutput, ToolServer, Tools,
@@ -121,7 +121,7 @@ impl Backend for PlainBackend {
         }
     }
 
-    fn changes(&self, _: &Caller) -> BoxStream<'static, ()> {
+    fn changes(&self, _: &Caller) -> BoxStream<'static, List> {
         // a client that listens is notified of nothing, for as long as it listens
         Box::pin(stream::pending())
     }

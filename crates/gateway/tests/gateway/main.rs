@@ -21,6 +21,7 @@ mod limits;
 mod metrics;
 mod outcome;
 mod processes;
+mod relay;
 mod replay;
 mod reports;
 mod roles;

@@ -111,7 +111,10 @@ impl<S: ToolService> Service<ToolCall> for PrincipalLimit<S> {
             let counted = of_call(call.plan().effect);
             table.admit(&call.caller().principal, counted)
         };
-        match self.table.as_ref().map(admit).transpose() {
+        // lists are metered where a client asks for them: one may be a call for each server
+        let is_list = call.tool().definition.method.is_list();
+        let table = self.table.as_ref().filter(|_| !is_list);
+        match table.map(admit).transpose() {
             Ok(permit) => Either::Left(Permitted::new(self.inner.call(call), permit)),
             Err(error) => {
                 if let Some(record) = &call.record {

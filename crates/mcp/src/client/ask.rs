@@ -1,8 +1,9 @@
 //! An outgoing request.
 
+use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
-use callward_core::{Caller, Principal, ProgressSink, ToolCall, ToolError, Watch};
+use callward_core::{Caller, Method, Principal, ProgressSink, ToolCall, ToolError, Watch};
 use sha1::{Digest, Sha1};
 use uuid::Uuid;
 
@@ -53,7 +54,7 @@ pub(super) struct Ask<'a> {
     pub(super) method: &'static str,
     params: Vec<u8>,
     /// What the header `Mcp-Name` repeats.
-    pub(super) name: Option<&'a str>,
+    pub(super) name: Option<Cow<'a, str>>,
     /// The call behind the request.
     pub(super) call: Option<&'a ToolCall>,
     /// The watcher that is notified when the request is sent.
@@ -73,7 +74,8 @@ impl<'a> Ask<'a> {
     }
 
     /// Turns a call into a request. Its arguments are copied unchanged, so they must be one JSON
-    /// object: other text could end the message early and begin another.
+    /// object: other text could end the message early and begin another. Those of a method other
+    /// than `tools/call` are its parameters.
     ///
     /// # Errors
     ///
@@ -84,17 +86,30 @@ impl<'a> Ask<'a> {
             RequestError::invalid(format!("the arguments cannot be sent: {fault}"))
                 .with_code(code::INVALID_PARAMS)
         })?;
-        let mut params = Vec::with_capacity(arguments.len() + 128);
-        params.push(b'{');
-        let name = call.tool().name().as_str();
-        text_member(&mut params, "name", name);
-        write::member(&mut params, "arguments", arguments);
-        params.push(b'}');
+        let definition = &call.tool().definition;
+        let (params, name) = match definition.method {
+            Method::CallTool => {
+                let mut params = Vec::with_capacity(arguments.len() + 128);
+                params.push(b'{');
+                let name = definition.name.as_str();
+                text_member(&mut params, "name", name);
+                write::member(&mut params, "arguments", arguments);
+                params.push(b'}');
+                (params, Some(name.into()))
+            }
+            method => {
+                let named = method.named_by().and_then(|parameter| {
+                    let name = object::get_member(arguments, parameter).ok()??;
+                    serde_json::from_slice(name).ok().map(Cow::Owned)
+                });
+                (arguments.to_vec(), named)
+            }
+        };
         Ok(Self {
-            name: Some(name),
+            name,
             call: Some(call),
             watch: call.attempt().watch.clone(),
-            ..Self::new("tools/call", params)
+            ..Self::new(definition.method.as_str(), params)
         })
     }
 

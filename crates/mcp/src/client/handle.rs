@@ -10,7 +10,7 @@ use bytes::Bytes;
 use callward_core::lint;
 use callward_core::{
     BoxFuture, BoxStream, Caller, Delivery, ErrorKind, FreshnessMode, InstanceStatus, Instances,
-    InvalidOutput, OutputStatus, PeerOutcome, ServerEvent, ServerId, Tool, ToolCall,
+    InvalidOutput, Method, OutputStatus, PeerOutcome, ServerEvent, ServerId, Tool, ToolCall,
     ToolDefinition, ToolError, ToolOutput, ToolServer, Watch,
 };
 use futures_util::stream;
@@ -30,7 +30,7 @@ use super::pipe::{self, PipeLink};
 use super::shared::{Shared, UpstreamStatus};
 use super::target::Target;
 use crate::observed::RequestTimer;
-use crate::wire::{Era, object};
+use crate::wire::{Era, code, object};
 
 /// How long a listing may take, all pages of it.
 const LIST_TIMEOUT: Duration = Duration::from_secs(60);
@@ -163,7 +163,8 @@ impl Upstream {
     }
 
     async fn run(&self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
-        let mut timer = self.timer("tools/call", Some(call.tool()));
+        let method = call.tool().definition.method;
+        let mut timer = self.timer(method.as_str(), Some(call.tool()));
         let result = self.run_untimed(call).await;
         timer.end(PeerOutcome::of(&result));
         result
@@ -193,7 +194,9 @@ impl Upstream {
         }
         let body = answer.map_err(RequestError::into_tool_error)?;
         let long = &self.0.shared.long_messages;
-        long.read(body.len(), move || read_output(body)).await
+        let method = call.tool().definition.method;
+        long.read(body.len(), move || read_output(method, body))
+            .await
     }
 
     /// Sends the cheapest request of the server's era: `ping`, or `server/discover` where there is
@@ -228,10 +231,23 @@ impl Upstream {
         if let Link::Http(link) = &self.0.link {
             link.mirror(listing.headers);
         }
+        let methods = self.server_info().map(|info| info.methods.clone());
+        let methods = methods.into_iter().flatten();
+        let methods = methods.filter(|method| *method != Method::CallTool);
+        // before the tools, of which not all may be offered
+        let mut listed: Vec<_> = methods.map(ToolDefinition::method).collect();
         if let Some(pool) = &self.0.pool {
             pool.set_looks_stateful(lint::looks_stateful(&listing.tools).is_some());
         }
-        Ok(listing.tools)
+        listed.extend(listing.tools);
+        Ok(listed)
+    }
+
+    /// Returns `true` if an error says that the server has no tools, only prompts or resources.
+    fn has_no_tools(&self, error: &RequestError) -> bool {
+        let declares_tools = |info: Arc<ServerInfo>| info.methods.contains(&Method::CallTool);
+        matches!(error, RequestError::Refused(error) if error.code == code::METHOD_NOT_FOUND)
+            && !self.server_info().is_some_and(declares_tools)
     }
 
     async fn all_pages_in_time(&self, watch: Option<Watch>) -> Result<Pages, ToolError> {
@@ -262,7 +278,11 @@ impl Upstream {
             let page = self.request(&ask).await;
             let outcome = page.as_ref().map(|_| PeerOutcome::Answered);
             timer.end(outcome.unwrap_or_else(RequestError::outcome));
-            match pages.take(&page?).map_err(RequestError::protocol)? {
+            let page = match page {
+                Err(error) if self.has_no_tools(&error) => return Ok(pages),
+                page => page?,
+            };
+            match pages.take(&page).map_err(RequestError::protocol)? {
                 Some(next) => ask = next,
                 None => return Ok(pages),
             }
@@ -270,10 +290,13 @@ impl Upstream {
     }
 }
 
-fn read_output(body: Bytes) -> Result<ToolOutput, ToolError> {
+fn read_output(method: Method, body: Bytes) -> Result<ToolOutput, ToolError> {
     let output = ToolOutput::from_json(body).and_then(ToolOutput::with_ours_nested);
-    if output.as_ref().is_ok_and(says_nothing) {
-        let text = "the server's answer is not a tool result: it has no `content`";
+    if let Ok(output) = &output
+        && let Some(member) = lacking(method, output)
+    {
+        let text =
+            format!("the server's answer is not a result of `{method}`: it has no `{member}`");
         return Err(RequestError::protocol(text).into_tool_error());
     }
     let status = output.as_ref().map(ToolOutput::status);
@@ -297,16 +320,21 @@ fn read_output(body: Bytes) -> Result<ToolOutput, ToolError> {
     })
 }
 
-/// Returns `true` if a result has neither `content`, which each revision of the protocol requires,
-/// nor `structuredContent`: it does not show that the tool ran.
-fn says_nothing(output: &ToolOutput) -> bool {
+/// Returns the member that a result lacks and each revision of the protocol requires. A tool's may
+/// have `structuredContent` instead of `content`; without both, it does not show that the tool ran.
+fn lacking(method: Method, output: &ToolOutput) -> Option<&'static str> {
     let body = output.body();
     let lacks = |name| matches!(object::get_member(body, name), Ok(None));
+    if output.status() != OutputStatus::Complete {
+        return None;
+    }
+    if let Some(member) = method.result_member() {
+        return lacks(member).then_some(member);
+    }
     // nearly every result has the word, so it need not be read for that
-    output.status() == OutputStatus::Complete
-        && memmem::find(body, b"ontent\"").is_none()
-        && lacks("content")
-        && lacks("structuredContent")
+    let says_nothing =
+        memmem::find(body, b"ontent\"").is_none() && lacks("content") && lacks("structuredContent");
+    says_nothing.then_some("content")
 }
 
 impl ToolServer for Upstream {

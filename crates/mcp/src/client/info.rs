@@ -1,5 +1,6 @@
 //! The description that a server gives of itself.
 
+use callward_core::{List, Method};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -22,8 +23,10 @@ pub struct ServerInfo {
     pub version: String,
     /// Its instructions to the model. Longer ones are cut at 16 KiB, with `[cut]` at the end.
     pub instructions: Option<String>,
-    /// Whether it announces changes of its tools.
-    pub tools_list_changed: bool,
+    /// The methods it answers, by its capabilities.
+    pub methods: Vec<Method>,
+    /// The lists whose changes it announces.
+    pub announces: Vec<List>,
     /// Whether it runs a call it gets twice under one idempotency key only once: whether it
     /// declares the experimental capability `io.callward/idempotency`.
     pub takes_idempotency_keys: bool,
@@ -60,7 +63,8 @@ impl ServerInfo {
             era: Era::of(version),
             version: version.to_owned(),
             instructions: None,
-            tools_list_changed: false,
+            methods: Vec::new(),
+            announces: Vec::new(),
             takes_idempotency_keys: false,
             opens_sessions: false,
             names_legacy: false,
@@ -77,11 +81,23 @@ impl ServerInfo {
         let capabilities: Value = serde_json::from_str(capabilities.get()).unwrap_or_default();
         Self {
             instructions,
-            tools_list_changed: capabilities["tools"]["listChanged"] == true,
+            methods: answered(&capabilities),
+            announces: List::ALL
+                .iter()
+                .filter(|list| capabilities[list.as_str()]["listChanged"] == true)
+                .copied()
+                .collect(),
             // an object declares a capability, as everywhere in the protocol
             takes_idempotency_keys: capabilities["experimental"][meta::IDEMPOTENCY].is_object(),
             ..Self::new(version)
         }
+    }
+
+    /// Returns `true` if the server has such a list, as far as is known: many servers do not declare
+    /// tools.
+    pub(super) fn offers(&self, list: List) -> bool {
+        let mut methods = self.methods.iter();
+        list == List::Tools || methods.any(|method| method.list() == Some(list))
     }
 
     /// Reads a `server/discover` result: what the server says, or the revisions that it lists if no
@@ -114,6 +130,15 @@ impl ServerInfo {
         }
         Ok(Self::offering(&version, capabilities, instructions))
     }
+}
+
+/// Returns the methods that a server with these capabilities answers.
+fn answered(capabilities: &Value) -> Vec<Method> {
+    let declares = |method: &&Method| {
+        let capability = method.list().map_or("completions", List::as_str);
+        capabilities[capability].is_object()
+    };
+    Method::ALL.iter().filter(declares).copied().collect()
 }
 
 /// Returns `true` if one of the revisions begins with `initialize` and is spoken here.
@@ -150,7 +175,7 @@ mod tests {
             "capabilities":{"tools":{"listChanged":true}},
             "_meta":{"io.modelcontextprotocol/serverInfo":{"name":"x","version":"1"}}}"#;
         let info = ServerInfo::discovered(raw).unwrap().unwrap();
-        assert!(info.tools_list_changed && info.names_legacy);
+        assert!(info.announces == [List::Tools] && info.names_legacy);
         // numbers that no tree holds hide nothing
         let odd = br#"{"x":1e400,"supportedVersions":["2026-07-28"],"capabilities":{"x":1e400}}"#;
         assert!(ServerInfo::discovered(odd).unwrap().is_ok());

@@ -1,5 +1,8 @@
 //! Messages to a server besides calls, for both transports.
 
+use callward_core::List;
+use serde_json::Value;
+
 use super::ask::Ask;
 use super::handshake;
 use crate::wire::{Era, RequestId, RpcError, code, write};
@@ -24,10 +27,14 @@ pub(super) fn sign_of_life(era: Era) -> Ask<'static> {
     }
 }
 
-/// Asks a modern server to announce changes of its tools.
-pub(super) fn listen() -> Ask<'static> {
+/// Asks a modern server to announce changes of these lists.
+pub(super) fn listen(lists: &[List]) -> Ask<'static> {
+    let asked = lists
+        .iter()
+        .map(|list| (format!("{list}ListChanged"), true.into()));
+    let asked = Value::Object(asked.collect());
     Ask::new(
         "subscriptions/listen",
-        r#"{"notifications":{"toolsListChanged":true}}"#,
+        format!(r#"{{"notifications":{asked}}}"#),
     )
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_core::{ServerEvent, ServerId};
+use callward_core::{List, ServerEvent, ServerId};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
@@ -92,7 +92,8 @@ struct State {
 #[derive(Debug, Clone, Copy, Default)]
 struct News {
     losses: u64,
-    tools_changed: u64,
+    /// By list.
+    changed: [u64; List::ALL.len()],
     stale: u64,
 }
 
@@ -278,9 +279,18 @@ impl Shared {
         self.state.send_if_modified(|state| state.enter(to))
     }
 
-    pub(super) fn tools_changed(&self) {
-        self.state
-            .send_modify(|state| state.news.tools_changed += 1);
+    /// Notes that all that the server lists may have changed.
+    pub(super) fn lists_changed(&self) {
+        let info = self.info();
+        let offered = |list: &&List| info.as_ref().is_none_or(|info| info.offers(**list));
+        for list in List::ALL.iter().filter(offered) {
+            self.list_changed(*list);
+        }
+    }
+
+    pub(super) fn list_changed(&self, list: List) {
+        let changed = |state: &mut State| state.news.changed[list as usize] += 1;
+        self.state.send_modify(changed);
     }
 
     /// Notes that what was read through some instance may not hold any more.
@@ -298,7 +308,7 @@ impl Shared {
             state,
             is_up: false,
             read,
-            quiet_until: Instant::now(),
+            quiet_until: [Instant::now(); List::ALL.len()],
         }
     }
 }
@@ -326,11 +336,11 @@ pub(super) struct Events {
     /// Whether the last event that said so said that the server is up.
     is_up: bool,
     read: News,
-    /// When the next change of tools may be announced.
-    quiet_until: Instant,
+    /// When the next change of each list may be announced.
+    quiet_until: [Instant; List::ALL.len()],
 }
 
-/// The least time between two announced changes of tools. What is done about each takes time, and a
+/// The least time between two announced changes of a list. What is done about each takes time, and a
 /// server may announce them without end.
 const CHANGES_PAUSE: Duration = Duration::from_millis(100);
 
@@ -344,17 +354,24 @@ impl Events {
             if self.state.borrow().status == UpstreamStatus::Closed {
                 return None;
             }
-            let is_waiting = self.read.tools_changed != self.state.borrow().news.tools_changed;
-            match is_waiting {
-                true => sleep_until(self.quiet_until).await,
-                false => self.state.changed().await.ok()?,
+            let changed = self.state.borrow().news.changed;
+            let counts = changed.iter().zip(&self.read.changed);
+            let waiting = counts.zip(&self.quiet_until);
+            let waiting = waiting.filter(|((now, read), _)| now != read);
+            match waiting.map(|(_, until)| *until).min() {
+                Some(until) => sleep_until(until).await,
+                None => self.state.changed().await.ok()?,
             }
         }
     }
 
     fn unread(&mut self) -> Option<ServerEvent> {
         let state = self.state.borrow_and_update();
-        let News { losses, stale, .. } = state.news;
+        let News {
+            losses,
+            changed,
+            stale,
+        } = state.news;
         let is_lost = std::mem::replace(&mut self.read.losses, losses) != losses;
         if is_lost && (self.is_up || state.status.is_down()) {
             self.is_up = false;
@@ -365,11 +382,13 @@ impl Events {
             return Some(ServerEvent::Up);
         }
         let now = Instant::now();
-        let tools_changed = state.news.tools_changed;
-        if self.read.tools_changed != tools_changed && now >= self.quiet_until {
-            self.read.tools_changed = tools_changed;
-            self.quiet_until = now + CHANGES_PAUSE;
-            return Some(ServerEvent::ToolsChanged);
+        for list in List::ALL {
+            let at = *list as usize;
+            if self.read.changed[at] != changed[at] && now >= self.quiet_until[at] {
+                self.read.changed[at] = changed[at];
+                self.quiet_until[at] = now + CHANGES_PAUSE;
+                return Some(ServerEvent::ListChanged(*list));
+            }
         }
         if std::mem::replace(&mut self.read.stale, stale) != stale {
             return Some(ServerEvent::Stale);
@@ -392,10 +411,10 @@ mod tests {
         let mut announced = 0;
         let mut at_once = async || {
             let event = timeout(Duration::ZERO, events.next()).await;
-            usize::from(event == Ok(Some(ServerEvent::ToolsChanged)))
+            usize::from(event == Ok(Some(ServerEvent::ListChanged(List::Tools))))
         };
         for _ in 0..1005 {
-            shared.tools_changed();
+            shared.list_changed(List::Tools);
             announced += at_once().await;
             advance(Duration::from_millis(1)).await;
         }

@@ -5,14 +5,14 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use callward_core::{
-    BoxFuture, BoxStream, Caller, IdempotencyKey, Inbound, PeerObserver, ProgressSink, ToolError,
-    ToolOutput, TraceContext,
+    BoxFuture, BoxStream, Caller, IdempotencyKey, Inbound, List, Method, PeerObserver,
+    ProgressSink, ToolError, ToolOutput, TraceContext,
 };
 use serde_json::{Map, Value};
 
 use super::listing::Written;
 
-/// The backend of the server side: a list of tools and a way to call them.
+/// The backend of the server side: a list of tools, and a way to call them and all else.
 pub trait Backend: Send + Sync + 'static {
     /// Returns how the server introduces itself to this caller.
     fn info(&self, caller: &Arc<Caller>) -> Introduction;
@@ -47,7 +47,7 @@ pub trait Backend: Send + Sync + 'static {
         None
     }
 
-    /// Executes one call. Dropping the future cancels the call.
+    /// Executes a request of any method but `tools/list`. Dropping the future cancels it.
     ///
     /// A tool that needs what the client did not declare fails with code −32021.
     fn call(&self, request: CallRequest) -> BoxFuture<'static, Result<ToolOutput, ToolError>>;
@@ -70,9 +70,9 @@ pub trait Backend: Send + Sync + 'static {
         let _ = caller;
     }
 
-    /// Returns a stream with one item for each change of the list of tools that a caller sees.
-    /// Asked for once by each client that listens; its end ends the listening.
-    fn changes(&self, caller: &Caller) -> BoxStream<'static, ()>;
+    /// Returns a stream with one item for each change of a list that a caller sees. Asked for once
+    /// by each client that listens; its end ends the listening.
+    fn changes(&self, caller: &Caller) -> BoxStream<'static, List>;
 }
 
 /// What a client asks for, as far as its answer depends on which servers have started.
@@ -99,6 +99,8 @@ pub struct Introduction {
     pub version: String,
     /// Guidance for the model. Default: none.
     pub instructions: Option<String>,
+    /// The methods that are answered beside `tools/call`. Default: none.
+    pub methods: Vec<Method>,
 }
 
 impl Introduction {
@@ -110,7 +112,14 @@ impl Introduction {
             title: None,
             version: version.into(),
             instructions: None,
+            methods: Vec::new(),
         }
+    }
+
+    /// Returns `true` if there is such a list; that of tools may be empty.
+    pub(super) fn offers(&self, list: List) -> bool {
+        let mut methods = self.methods.iter();
+        list == List::Tools || methods.any(|method| method.list() == Some(list))
     }
 }
 
@@ -145,9 +154,13 @@ impl ToolListing {
 /// One call, as a client asked for it.
 #[non_exhaustive]
 pub struct CallRequest {
-    /// The tool's name, as clients see it. Not checked: the lookup does that.
+    /// The method.
+    pub method: Method,
+    /// What it is about, as clients see it: the name of a tool or of a prompt, the URI of a
+    /// resource, or else the method. Not checked: the lookup does that.
     pub name: String,
-    /// The arguments: a raw JSON object, `{}` where the client gave none.
+    /// The arguments of a tool, `{}` where the client gave none, or the parameters of another
+    /// method without `_meta`: a raw JSON object.
     pub arguments: Bytes,
     /// The caller.
     pub caller: Arc<Caller>,

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use callward_core::{BoxFuture, BoxStream, Caller, ClientInfo, SessionId, Transport};
+use callward_core::{BoxFuture, BoxStream, Caller, ClientInfo, List, SessionId, Transport};
 use futures_util::StreamExt;
 use futures_util::future::Either;
 use futures_util::stream::SelectAll;
@@ -38,7 +38,7 @@ pub(super) struct Conversation {
     calls: Arc<InFlight>,
     tasks: JoinSet<()>,
     /// Has the stream of changes while there are subscriptions.
-    changes: SelectAll<BoxStream<'static, ()>>,
+    changes: SelectAll<BoxStream<'static, List>>,
     /// The revision a legacy client agreed on.
     agreed: Option<&'static str>,
     /// How a legacy client introduced itself.
@@ -232,10 +232,10 @@ impl Conversation {
     }
 
     /// Notifies every listener of a change, or of the end of the stream.
-    async fn notify(&mut self, changed: Option<()>) {
+    async fn notify(&mut self, changed: Option<List>) {
         for subscription in &self.subscriptions {
             let message = match changed {
-                Some(()) => subscription.list_changed(),
+                Some(list) => subscription.list_changed(list),
                 None => subscription.ended(),
             };
             say(&self.out, message).await;

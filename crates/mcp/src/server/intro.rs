@@ -1,40 +1,52 @@
 //! The introduction of the server, in both eras.
 
 use bytes::Bytes;
+use callward_core::{List, Method};
 use serde_json::{Map, Value, json};
 
 use super::Introduction;
 use crate::wire::{Era, KNOWN_VERSIONS, LATEST_LEGACY, meta};
 
-/// Writes the result of `initialize`. Legacy clients see tools only, so that they do not ask for
-/// other lists.
+/// Writes the result of `initialize`.
 pub(super) fn initialize(info: &Introduction, agreed: &str) -> Bytes {
     let result = json!({
         "protocolVersion": agreed,
-        "capabilities": {"tools": {"listChanged": true}},
+        "capabilities": capabilities(info),
         "serverInfo": implementation(info),
     });
     with_instructions(result, info)
 }
 
 /// Writes the result of `server/discover`. The modern revision requires a server to declare each
-/// list that it answers: those of prompts and resources are empty.
+/// list that it answers: those of prompts and resources may be empty.
 pub(super) fn discover(info: &Introduction) -> Bytes {
     let mut result = result(Era::Modern, info, Map::new());
     result["supportedVersions"] = json!(KNOWN_VERSIONS);
-    result["capabilities"] = json!({
-        "tools": {"listChanged": true},
-        "prompts": {},
-        "resources": {},
-    });
+    let mut capabilities = capabilities(info);
+    for list in List::ALL.iter().filter(|list| !info.offers(**list)) {
+        capabilities[list.as_str()] = json!({});
+    }
+    result["capabilities"] = capabilities;
     with_instructions(result, info)
 }
 
 /// Writes a list that is empty.
-pub(super) fn empty(era: Era, info: &Introduction, what: &str) -> Bytes {
+pub(super) fn empty(era: Era, info: &Introduction, method: Method) -> Bytes {
     let mut result = result(era, info, Map::new());
-    result[what] = json!([]);
+    result[method.result_member().unwrap_or_default()] = json!([]);
     result.to_string().into()
+}
+
+/// Declares tools, and what else is answered: legacy clients ask for no more than that.
+fn capabilities(info: &Introduction) -> Value {
+    let mut capabilities = json!({"tools": {"listChanged": true}});
+    for method in &info.methods {
+        match method.list() {
+            Some(list) => capabilities[list.as_str()] = json!({"listChanged": true}),
+            None => capabilities["completions"] = json!({}),
+        }
+    }
+    capabilities
 }
 
 /// Returns what every result of the era has, with this `_meta` beside our own. A restart may change

@@ -3,18 +3,20 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use callward_core::{ClientInfo, IdempotencyKey};
+use callward_core::{ClientInfo, IdempotencyKey, Method};
 use futures_util::future::Either;
 use http::StatusCode;
 
 use super::error::Fault;
 use super::intro;
-use crate::wire::object::Known;
+use crate::wire::object::{self, Known};
 use crate::wire::{Era, KNOWN_VERSIONS, Message, RequestId, RpcError, code, meta};
 
 /// The methods served; one place for their names.
 pub(super) mod method {
-    pub(in crate::server) const CALL_TOOL: &str = "tools/call";
+    use callward_core::Method;
+
+    pub(in crate::server) const CALL_TOOL: &str = Method::CallTool.as_str();
     pub(in crate::server) const CANCELLED: &str = "notifications/cancelled";
     pub(in crate::server) const DISCOVER: &str = "server/discover";
     pub(in crate::server) const INITIALIZE: &str = "initialize";
@@ -23,35 +25,17 @@ pub(super) mod method {
     pub(in crate::server) const LIST_TOOLS: &str = "tools/list";
     pub(in crate::server) const PING: &str = "ping";
 
-    /// The methods that a server answers, each with the parameter that the header `Mcp-Name`
-    /// repeats.
-    const RELAYED: [(&str, &str); 1] = [(CALL_TOOL, "name")];
-
-    /// Returns the parameter that names what a relayed method is about.
-    pub(in crate::server) fn named_by(method: &str) -> Option<&'static str> {
-        let relayed = RELAYED.iter().find(|(relayed, _)| *relayed == method);
-        relayed.map(|(_, parameter)| *parameter)
-    }
-
-    /// The lists of what is not relayed, each with the empty member of its result.
-    pub(in crate::server) const EMPTY_LISTS: [(&str, &str); 3] = [
-        ("prompts/list", "prompts"),
-        ("resources/list", "resources"),
-        ("resources/templates/list", "resourceTemplates"),
-    ];
-
     /// Returns `true` if a method asks what the server is or offers.
     pub(in crate::server) fn is_list(method: &str) -> bool {
-        let is_empty = |(list, _): &(&str, _)| *list == method;
-        [DISCOVER, INITIALIZE, LIST_TOOLS].contains(&method) || EMPTY_LISTS.iter().any(is_empty)
+        [DISCOVER, INITIALIZE, LIST_TOOLS].contains(&method)
+            || Method::by_name(method).is_some_and(Method::is_list)
     }
 
     /// Returns the name of a method that is served: what clients make up is in no metric.
     pub(in crate::server) fn known(method: &str) -> Option<&'static str> {
         [DISCOVER, INITIALIZE, LISTEN, LIST_TOOLS, PING]
             .into_iter()
-            .chain(RELAYED.map(|(relayed, _)| relayed))
-            .chain(EMPTY_LISTS.map(|(list, _)| list))
+            .chain(Method::ALL.iter().map(|relayed| relayed.as_str()))
             .find(|known| *known == method)
     }
 }
@@ -77,7 +61,7 @@ pub(super) fn receive(raw: &Bytes) -> Result<Either<Request, Message>, Fault> {
 }
 
 /// The parameters that are read.
-const PARAMS: [&str; 10] = [
+const PARAMS: [&str; 11] = [
     "_meta",
     "arguments",
     "clientInfo",
@@ -88,7 +72,11 @@ const PARAMS: [&str; 10] = [
     "protocolVersion",
     "requestId",
     "requestState",
+    "uri",
 ];
+
+/// The parameters of a relayed request that its server does not get as they are.
+const OURS: [&str; 3] = ["_meta", "inputResponses", "requestState"];
 
 /// The members of `_meta` that are read. One of the wrong type reads as absent: metadata fails no
 /// call, except for an invalid idempotency key.
@@ -108,7 +96,11 @@ const META: [&str; 8] = [
 pub(super) struct Request {
     pub(super) id: RequestId,
     pub(super) method: String,
+    /// The method, if a server answers it.
+    pub(super) relayed: Option<Method>,
     pub(super) params: Known,
+    /// The parameters of a relayed request for its server; empty for `tools/call`.
+    pub(super) passed_on: Bytes,
     pub(super) meta: Known,
     /// The revision that `_meta` states. It makes the request a modern one.
     pub(super) version: Option<String>,
@@ -124,24 +116,29 @@ impl Request {
     /// # Errors
     ///
     /// A fault to answer it with, if `params` or `_meta` cannot be read.
-    pub(super) fn new(
-        id: RequestId,
-        method: String,
-        params: Option<&Bytes>,
-    ) -> Result<Self, Fault> {
+    pub(super) fn new(id: RequestId, method: String, raw: Option<&Bytes>) -> Result<Self, Fault> {
         let known = |raw: Option<&Bytes>, names| match raw {
             Some(raw) => Known::parse(raw, names).map_err(invalid),
             None => Ok(Known::default()),
         };
-        let params = known(params, &PARAMS)?;
+        let params = known(raw, &PARAMS)?;
         let meta = known(params.get("_meta"), &META)?;
         let key = match meta.get(meta::IDEMPOTENCY_KEY) {
             Some(raw) if method == method::CALL_TOOL => Some(key_of(raw)?),
             _ => None,
         };
+        let relayed = Method::by_name(&method);
+        let passed_on = match (relayed, raw) {
+            (None | Some(Method::CallTool), _) => Bytes::new(),
+            (Some(_), None) => Bytes::from_static(b"{}"),
+            (Some(_), Some(raw)) => object::without(raw, &OURS).map_err(invalid)?,
+        };
+        let named_by = relayed.and_then(Method::named_by);
         Ok(Self {
             version: meta.text(meta::PROTOCOL_VERSION),
-            name: method::named_by(&method).and_then(|parameter| params.text(parameter)),
+            name: named_by.and_then(|parameter| params.text(parameter)),
+            relayed,
+            passed_on,
             id,
             method,
             params,
@@ -152,7 +149,7 @@ impl Request {
 
     /// Returns `true` if a server answers the request.
     pub(super) fn is_relayed(&self) -> bool {
-        method::named_by(&self.method).is_some()
+        self.relayed.is_some()
     }
 
     /// Returns the revision that is agreed on with a client that asks for one.

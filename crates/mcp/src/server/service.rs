@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use callward_core::{
-    BoxFuture, Delivery, ErrorKind, PeerObserver, PeerOutcome, PeerRequest, PeerSide, ProgressSink,
-    ToolError,
+    BoxFuture, Delivery, ErrorKind, Method, PeerObserver, PeerOutcome, PeerRequest, PeerSide,
+    ProgressSink, ToolError,
 };
 use http::StatusCode;
 use tokio::time::Instant;
@@ -66,6 +66,7 @@ impl Dispatcher {
                 let name = request.name.as_deref()?;
                 self.backend.starting(Asked::Call(name))
             }
+            _ if request.is_relayed() => Some(listed),
             _ => None,
         }
     }
@@ -120,7 +121,10 @@ impl Dispatcher {
             },
             (Era::Legacy, method::PING) => Bytes::from_static(b"{}"),
             (Era::Modern, method::DISCOVER) => intro::discover(&self.backend.info(&arrival.caller)),
-            (Era::Modern, method::LISTEN) => return Subscription::of(request).map(Step::Listen),
+            (Era::Modern, method::LISTEN) => {
+                let info = self.backend.info(&arrival.caller);
+                return Subscription::of(request, &info).map(Step::Listen);
+            }
             (_, list) if method::is_list(list) && request.params.get("cursor").is_some() => {
                 let reason = "unknown cursor: the whole list is one page";
                 return Err(Fault::invalid_params(reason));
@@ -133,11 +137,20 @@ impl Dispatcher {
                     .tools(caller)
                     .result(|| backend.info(caller), era, meta)
             }
-            (_, method::CALL_TOOL) => return self.call(request, arrival).map(Step::Call),
+            (_, method::CALL_TOOL) => {
+                return self
+                    .call(Method::CallTool, request, arrival)
+                    .map(Step::Call);
+            }
             (era, other) => {
-                let list = method::EMPTY_LISTS.iter().find(|(list, _)| *list == other);
-                let (_, empty) = list.ok_or_else(|| Fault::method_not_found(era, other))?;
-                intro::empty(era, &self.backend.info(&arrival.caller), empty)
+                let info = self.backend.info(&arrival.caller);
+                match request.relayed {
+                    Some(method) if info.methods.contains(&method) => {
+                        return self.call(method, request, arrival).map(Step::Call);
+                    }
+                    Some(method) if method.is_list() => intro::empty(era, &info, method),
+                    _ => return Err(Fault::method_not_found(era, other)),
+                }
             }
         };
         Ok(Step::Done(Answer::result(&request.id, &result)))
@@ -155,14 +168,25 @@ impl Dispatcher {
         Fault::later(StatusCode::SERVICE_UNAVAILABLE, &why)
     }
 
-    fn call(&self, request: &Request, arrival: Arrival) -> Result<RunningCall, Fault> {
-        let Some(name) = request.name.clone() else {
-            return Err(Fault::invalid_params("`name` must be a string"));
+    fn call(
+        &self,
+        method: Method,
+        request: &Request,
+        arrival: Arrival,
+    ) -> Result<RunningCall, Fault> {
+        let name = match (method.named_by(), request.name.clone()) {
+            (_, Some(name)) => name,
+            (None, None) => method.as_str().to_owned(),
+            (Some(parameter), None) => {
+                let reason = format!("`{parameter}` must be a string");
+                return Err(Fault::invalid_params(reason));
+            }
         };
         let arrival = arrival.of(request);
         let inbound = Arc::new(arrival.inbound);
         let params = &request.params;
         let arguments = match params.get("arguments") {
+            _ if method != Method::CallTool => request.passed_on.clone(),
             None => Bytes::from_static(b"{}"),
             Some(arguments) if arguments.first() == Some(&b'{') => arguments.clone(),
             Some(_) => {
@@ -177,6 +201,7 @@ impl Dispatcher {
             .zip(request.progress_token().cloned())
             .map(|(out, token)| Arc::new(Relay::new(token, out)));
         let call = CallRequest {
+            method,
             name: name.clone(),
             arguments,
             caller: arrival.caller,

@@ -1,38 +1,58 @@
-//! Notifications of changed tools: plain for legacy clients, with the id of the subscription for
+//! Notifications of changed lists: plain for legacy clients, with the id of the subscription for
 //! modern ones.
 
-use crate::wire::{RequestId, meta, object};
+use callward_core::List;
+use serde_json::{Map, Value};
 
+use crate::wire::object::Known;
+use crate::wire::{RequestId, meta};
+
+use super::Introduction;
 use super::answer::Answer;
 use super::error::Fault;
 use super::request::Request;
+
+/// The members that ask for notifications of each list.
+const CHANGED: [&str; List::ALL.len()] = [
+    "toolsListChanged",
+    "promptsListChanged",
+    "resourcesListChanged",
+];
 
 /// A client that is notified of changes.
 #[derive(Debug)]
 pub(super) struct Subscription {
     /// The `subscriptions/listen` of a modern client.
     id: Option<RequestId>,
-    wants_tools: bool,
+    /// By list.
+    wants: [bool; List::ALL.len()],
 }
 
 impl Subscription {
     /// The subscription that each legacy client has.
     pub(super) const LEGACY: Self = Self {
         id: None,
-        wants_tools: true,
+        wants: [true; List::ALL.len()],
     };
 
-    /// Reads what a modern client subscribes to. Only notifications of changed tools are offered.
-    pub(super) fn of(request: &Request) -> Result<Self, Fault> {
-        let wants = request.params.get("notifications");
-        let wants = wants.map(|raw| object::get_member(raw, "toolsListChanged"));
-        match wants {
-            Some(Ok(wants)) => Ok(Self {
-                id: Some(request.id.clone()),
-                wants_tools: wants == Some(b"true"),
+    /// Reads what a modern client subscribes to. Only notifications of changed lists are offered.
+    pub(super) fn of(request: &Request, info: &Introduction) -> Result<Self, Fault> {
+        let asked = request
+            .params
+            .get("notifications")
+            .map(|raw| Known::parse(raw, &CHANGED));
+        let Some(Ok(asked)) = asked else {
+            return Err(Fault::invalid_params("`notifications` must be an object"));
+        };
+        Ok(Self {
+            id: Some(request.id.clone()),
+            wants: std::array::from_fn(|at| {
+                let is_asked = asked
+                    .get(CHANGED[at])
+                    .is_some_and(|raw| &raw[..] == b"true");
+                is_asked && info.offers(List::ALL[at])
             }),
-            _ => Err(Fault::invalid_params("`notifications` must be an object")),
-        }
+        })
     }
 
     pub(super) fn id(&self) -> Option<&RequestId> {
@@ -41,11 +61,11 @@ impl Subscription {
 
     /// Confirms what will be reported. Always the first message of a modern subscription.
     pub(super) fn acknowledged(&self) -> Option<Answer> {
-        let accepted = match self.wants_tools {
-            true => r#"{"toolsListChanged":true}"#,
-            false => "{}",
-        };
-        let tag = tag(self.id()?);
+        let accepted = CHANGED.iter().zip(self.wants).filter(|(_, wants)| *wants);
+        let accepted: Map<_, _> = accepted
+            .map(|(name, _)| ((*name).to_owned(), true.into()))
+            .collect();
+        let (tag, accepted) = (tag(self.id()?), Value::from(accepted));
         let params = format!(r#"{{{tag},"notifications":{accepted}}}"#);
         Some(Answer::notification(
             "notifications/subscriptions/acknowledged",
@@ -53,12 +73,12 @@ impl Subscription {
         ))
     }
 
-    /// Notifies that the tools changed, if the client wants that.
-    pub(super) fn list_changed(&self) -> Option<Answer> {
+    /// Notifies that a list changed, if the client wants that.
+    pub(super) fn list_changed(&self, list: List) -> Option<Answer> {
         let params = self.id().map(|id| format!("{{{}}}", tag(id)));
         let params = params.as_deref().map(str::as_bytes);
-        self.wants_tools
-            .then(|| Answer::notification("notifications/tools/list_changed", params))
+        let method = format!("notifications/{list}/list_changed");
+        self.wants[list as usize].then(|| Answer::notification(&method, params))
     }
 
     /// Answers the request of a modern client: nothing more will be reported.

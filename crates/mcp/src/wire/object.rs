@@ -58,7 +58,7 @@ pub fn get_member<'a>(raw: &'a [u8], name: &str) -> Result<Option<&'a [u8]>, Inv
 /// # Errors
 ///
 /// [`InvalidObject`] as for [`get_member`].
-pub(crate) fn set_member(raw: &[u8], name: &str, value: &[u8]) -> Result<Bytes, InvalidObject> {
+pub fn set_member(raw: &[u8], name: &str, value: &[u8]) -> Result<Bytes, InvalidObject> {
     let members = members(raw)?;
     let mut out = Vec::with_capacity(raw.len() + name.len() + value.len() + 4);
     if let Some(old) = find(&members, name)? {
@@ -89,8 +89,18 @@ pub(crate) fn remove_member(raw: &[u8], name: &str) -> Result<Bytes, InvalidObje
     if find(&members, name)?.is_none() {
         return Ok(Bytes::copy_from_slice(raw));
     }
+    without(raw, &[name])
+}
+
+/// Returns the object without these members, and without the white space between the others.
+///
+/// # Errors
+///
+/// [`InvalidObject`] if the text is not an object.
+pub(crate) fn without(raw: &[u8], names: &[&str]) -> Result<Bytes, InvalidObject> {
     let mut out = vec![b'{'];
-    for (name, value) in members.iter().filter(|(other, _)| *other != name) {
+    let members = members(raw)?;
+    for (name, value) in members.iter().filter(|(name, _)| !names.contains(name)) {
         super::write::member(&mut out, name, value.get().as_bytes());
     }
     out.push(b'}');

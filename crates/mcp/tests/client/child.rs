@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use callward_core::{Delivery, ErrorKind, ServerEvent, ToolServer};
+use callward_core::{Delivery, ErrorKind, List, ServerEvent, ToolServer};
 use callward_mcp::client::{CommandSpec, Target};
 use futures_util::StreamExt;
 use tempfile::TempDir;
@@ -100,7 +100,7 @@ async fn what_a_child_has_started_ends_with_it() {
         let upstream = shell(&script, |options| options.shutdown_grace = grace);
         let mut events = upstream.events().unwrap();
         // announced once the fifo is there
-        while events.next().await != Some(ServerEvent::ToolsChanged) {}
+        while events.next().await != Some(ServerEvent::ListChanged(List::Tools)) {}
         let gone = until_writers_are_gone(fifo);
         if stubborn.is_empty() {
             upstream.shutdown().await;

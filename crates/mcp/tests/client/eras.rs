@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callward_core::{
-    Caller, Delivery, ErrorKind, Instances, Principal, ServerEvent, Tool, ToolCall, ToolServer,
+    Caller, Delivery, ErrorKind, Instances, List, Principal, ServerEvent, Tool, ToolCall,
+    ToolServer,
 };
 use callward_mcp::client::{EraChoice, Upstream};
 use callward_mcp::wire::Era;
@@ -219,7 +220,10 @@ async fn a_server_that_comes_back_is_asked_again() {
     deleted(&mut server, "greeting").await;
     assert_eq!(events.next().await, Some(ServerEvent::Up));
     // the tools are listed again, and with them whose instance runs their calls
-    assert_eq!(events.next().await, Some(ServerEvent::ToolsChanged));
+    assert_eq!(
+        events.next().await,
+        Some(ServerEvent::ListChanged(List::Tools))
+    );
     let call = owned(upstream.instances(), &ada);
     opens(&mut server, &upstream, call, "s1").await;
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callward_core::{
-    BaggageFilter, Delivery, ErrorKind, ServerEvent, ToolCall, ToolServer, TraceContext,
+    BaggageFilter, Delivery, ErrorKind, List, ServerEvent, ToolCall, ToolServer, TraceContext,
 };
 use callward_mcp::client::{HttpSpec, Target, UpstreamStatus};
 use callward_mcp::wire::Era;
@@ -251,7 +251,10 @@ async fn calls_whose_session_is_lost_share_the_next_one() {
             assert_eq!(running.await.unwrap().is_err(), is_lost);
         }
         if is_lost {
-            assert_eq!(events.next().await, Some(ServerEvent::ToolsChanged));
+            assert_eq!(
+                events.next().await,
+                Some(ServerEvent::ListChanged(List::Tools))
+            );
         }
     }
 }
@@ -317,9 +320,15 @@ async fn a_modern_server_is_asked_again_to_announce_changes() {
     let changed = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
     listen.events().await;
     listen.event(changed).await;
-    assert_eq!(events.next().await, Some(ServerEvent::ToolsChanged));
+    assert_eq!(
+        events.next().await,
+        Some(ServerEvent::ListChanged(List::Tools))
+    );
     drop(listen); // the stream ends; events until the next one are lost
-    assert_eq!(events.next().await, Some(ServerEvent::ToolsChanged));
+    assert_eq!(
+        events.next().await,
+        Some(ServerEvent::ListChanged(List::Tools))
+    );
     server.asked("subscriptions/listen").await;
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use callward_core::{ServerEvent, ToolServer};
+use callward_core::{List, ServerEvent, ToolServer};
 use callward_mcp::client::Upstream;
 use futures_util::StreamExt;
 
@@ -70,7 +70,10 @@ async fn what_comes_on_a_stream_of_the_server_s_own_is_heard_and_answered() {
     get.events().await;
     get.event(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#)
         .await;
-    assert_eq!(events.next().await, Some(ServerEvent::ToolsChanged));
+    assert_eq!(
+        events.next().await,
+        Some(ServerEvent::ListChanged(List::Tools))
+    );
     for (method, member) in [("ping", "result"), ("sampling/createMessage", "error")] {
         get.event(&request(method, method)).await;
         let reply = server.next().await;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callward_core::{
-    Caller, Delivery, ErrorKind, Instances, Principal, ServerEvent, SessionId, Tool, ToolCall,
-    ToolServer,
+    Caller, Delivery, ErrorKind, Instances, List, Principal, ServerEvent, SessionId, Tool,
+    ToolCall, ToolServer,
 };
 use callward_mcp::client::{Upstream, UpstreamStatus};
 use futures_util::{FutureExt, StreamExt};
@@ -137,7 +137,10 @@ async fn the_listing_instance_ends_with_a_session_that_wrote() {
     second.initialize().await;
     answer(&mut second).await;
     running.await.unwrap().unwrap();
-    assert_eq!(events.next().await, Some(ServerEvent::ToolsChanged));
+    assert_eq!(
+        events.next().await,
+        Some(ServerEvent::ListChanged(List::Tools))
+    );
     assert_eq!(events.next().now_or_never(), None);
 }
 

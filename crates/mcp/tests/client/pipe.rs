@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use callward_core::{CallMeta, ServerEvent, ToolServer, TraceContext, Watch};
+use callward_core::{CallMeta, List, ServerEvent, ToolServer, TraceContext, Watch};
 use futures_util::StreamExt;
 use serde_json::json;
 
@@ -161,11 +161,17 @@ async fn a_modern_server_is_asked_to_announce_changes_again_and_again() {
     assert_eq!(events.next().await, Some(ServerEvent::Up));
     peer.line(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":3}}}"#)
         .await;
-    assert_eq!(events.next().await, Some(ServerEvent::ToolsChanged));
+    assert_eq!(
+        events.next().await,
+        Some(ServerEvent::ListChanged(List::Tools))
+    );
     peer.reply(&listen, r#"{"resultType":"complete","_meta":{}}"#)
         .await;
     // something may have changed in between
-    assert_eq!(events.next().await, Some(ServerEvent::ToolsChanged));
+    assert_eq!(
+        events.next().await,
+        Some(ServerEvent::ListChanged(List::Tools))
+    );
     peer.asked("subscriptions/listen").await;
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use callward_core::{Delivery, ErrorKind, ServerEvent, ToolServer};
+use callward_core::{Delivery, ErrorKind, List, ServerEvent, ToolServer};
 use callward_mcp::client::{Io, Target, UpstreamOptions, UpstreamStatus};
 use callward_mcp::wire::Message;
 use futures_util::StreamExt;
@@ -202,11 +202,17 @@ async fn unread_changes_of_the_tools_are_one_event() {
     let pong = peer.message().await;
     let is_pong = matches!(pong, Some(Message::Response { outcome: Ok(_), .. }));
     assert!(is_pong, "{pong:?}");
-    assert_eq!(events.next().await, Some(ServerEvent::ToolsChanged));
+    assert_eq!(
+        events.next().await,
+        Some(ServerEvent::ListChanged(List::Tools))
+    );
     let second = tokio::time::timeout(LONG, events.next()).await;
     assert!(second.is_err(), "{second:?}");
     peer.line(changed).await;
-    assert_eq!(events.next().await, Some(ServerEvent::ToolsChanged));
+    assert_eq!(
+        events.next().await,
+        Some(ServerEvent::ListChanged(List::Tools))
+    );
 }
 
 #[tokio::test(start_paused = true)]

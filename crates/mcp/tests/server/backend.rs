@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use callward_core::{
-    BoxFuture, BoxStream, Caller, Delivery, ErrorKind, LimitReached, ServerId, ToolError,
+    BoxFuture, BoxStream, Caller, Delivery, ErrorKind, LimitReached, List, ServerId, ToolError,
     ToolOutput,
 };
 use callward_mcp::server::{Asked, Backend, CallRequest, Introduction, ToolListing};
@@ -218,11 +218,11 @@ impl Backend for Bench {
         Box::pin(answer(request, self.events.clone()))
     }
 
-    fn changes(&self, _: &Caller) -> BoxStream<'static, ()> {
+    fn changes(&self, _: &Caller) -> BoxStream<'static, List> {
         let changes = self.changes.subscribe();
         self.listeners.send_modify(|count| *count += 1);
         futures_util::stream::unfold(changes, |mut changes| async move {
-            changes.recv().await.ok().map(|()| ((), changes))
+            changes.recv().await.ok().map(|()| (List::Tools, changes))
         })
         .boxed()
     }

@@ -34,7 +34,8 @@ impl ObservedAttempt {
         if !span.is_disabled() {
             record.ask_for_decisions();
             let tool = call.tool().name().as_str();
-            let info = ClientRequestInfo::new(&span, names::METHOD_TOOLS_CALL, Some(tool));
+            let method = call.tool().definition.method.as_str();
+            let info = ClientRequestInfo::new(&span, method, Some(tool));
             call.attempt_mut().watch = Some(info.watch());
             request = Some(info);
         }

@@ -1,6 +1,6 @@
 //! The span of a call, with the fields that are known at its start.
 
-use callward_core::{ConfirmRule, Tool, ToolCall};
+use callward_core::{ConfirmRule, Method, Tool, ToolCall};
 use tracing::Span;
 use tracing::field::Empty;
 
@@ -15,9 +15,15 @@ pub(super) fn begin(call: &ToolCall, contents: &Contents) -> Span {
     let client = inbound.and_then(|inbound| inbound.client);
     let http_version = inbound.and_then(|inbound| inbound.http_version);
     // a call that came as an MCP request is a server's; only others describe the tool
+    let method = tool.definition.method;
     let (verb, kind) = match inbound {
-        Some(_) => (names::METHOD_TOOLS_CALL, names::KIND_SERVER),
+        Some(_) => (method.as_str(), names::KIND_SERVER),
         None => (names::OPERATION_EXECUTE_TOOL, names::KIND_INTERNAL),
+    };
+    let is_tool = method == Method::CallTool;
+    let name = match is_tool {
+        true => format!("{verb} {}", tool.name()),
+        false => method.to_string(),
     };
     let is_local = inbound.is_none();
     let span = tracing::info_span!(
@@ -36,10 +42,10 @@ pub(super) fn begin(call: &ToolCall, contents: &Contents) -> Span {
         { names::DECISIONS } = Empty,
         { names::RESULT } = Empty,
         { names::DURATION_MS } = Empty,
-        { names::OTEL_NAME } = format!("{verb} {}", tool.name()),
+        { names::OTEL_NAME } = name,
         { names::OTEL_KIND } = kind,
-        { names::METHOD } = inbound.map(|_| names::METHOD_TOOLS_CALL),
-        { names::OPERATION } = names::OPERATION_EXECUTE_TOOL,
+        { names::METHOD } = inbound.map(|_| method.as_str()),
+        { names::OPERATION } = is_tool.then_some(names::OPERATION_EXECUTE_TOOL),
         { names::TOOL } = tool.name().as_str(),
         { names::TOOL_TYPE } = is_local.then_some(names::TOOL_TYPE_FUNCTION),
         { names::TOOL_DESCRIPTION } = description(tool).filter(|_| is_local),

@@ -7,8 +7,8 @@ mod requests;
 use std::time::Duration;
 
 use callward_core::{
-    CacheStatus, CallFacts, ConfirmRule, Effect, ErrorKind, HedgeStatus, ReplicaSetId, ServerId,
-    Tool, ToolName, is_invisible, written_out,
+    CacheStatus, CallFacts, ConfirmRule, Effect, ErrorKind, HedgeStatus, Method, ReplicaSetId,
+    ServerId, Tool, ToolName, is_invisible, written_out,
 };
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{BoundCounter, BoundHistogram, Counter, Histogram, Meter};
@@ -169,10 +169,15 @@ impl Metrics {
         let mut common = vec![of_tool(tool.name()), of_set(tool.set()), cache.clone()];
         common.extend(outcome.error.map(of_error));
         let with = |more: &[KeyValue]| [&common, more].concat();
-        let call = [operation(), method(names::METHOD_TOOLS_CALL)];
+        let called = tool.definition.method;
+        let mut call = Vec::new();
+        call.extend((called == Method::CallTool).then(operation));
         let duration = match outcome.is_served {
-            true => self.served.bind(&with(&call)),
-            false => self.executed.bind(&with(&[operation()])),
+            true => {
+                call.push(method(called.as_str()));
+                self.served.bind(&with(&call))
+            }
+            false => self.executed.bind(&with(&call)),
         };
         let effect = KeyValue::new(names::EFFECT, outcome.effect.as_str());
         OfCalls {

@@ -97,7 +97,7 @@ async fn attend(link: &Arc<HttpLink>) {
         }
         if was_listening {
             // changes between the two streams were not announced
-            shared.tools_changed();
+            shared.lists_changed();
         }
         let since = Instant::now();
         match listen(link, &session).await {
@@ -132,7 +132,10 @@ async fn attend(link: &Arc<HttpLink>) {
 async fn listen(link: &Arc<HttpLink>, session: &Arc<Session>) -> Result<(), RequestError> {
     if session.info.era == Era::Modern {
         // its notifications come beside the answer, which comes at the end
-        return match link.exchange(session, &peer::listen()).await {
+        return match link
+            .exchange(session, &peer::listen(&session.info.announces))
+            .await
+        {
             Err(RequestError::Failed(error)) if error.delivery == Delivery::Unknown => Ok(()),
             answered => answered.map(|_| ()),
         };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use callward_core::redact::Known;
-use callward_core::{Delivery, ErrorKind, ProgressSink, ToolError};
+use callward_core::{Delivery, ErrorKind, List, ProgressSink, ToolError};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 
@@ -94,7 +94,7 @@ fn headers(
         return Ok(headers);
     }
     headers.insert(header::METHOD, HeaderValue::from_static(ask.method));
-    if let Some(name) = ask.name.map(header::encode_value) {
+    if let Some(name) = ask.name.as_deref().map(header::encode_value) {
         let name = HeaderValue::try_from(name).map_err(|_| invalid("the name"))?;
         headers.insert(header::NAME, name);
     }
@@ -305,13 +305,16 @@ fn is_ours(of: Option<&RequestId>, id: u64) -> bool {
 /// Handles a message that comes beside the answer.
 pub(super) fn aside(link: &Arc<HttpLink>, session: &Arc<Session>, message: Message) {
     match message {
-        Message::Notification { method, .. } if method == "notifications/tools/list_changed" => {
-            link.shared.tools_changed();
-        }
         Message::Notification {
             method,
             params: Some(params),
         } if method == "notifications/progress" => link.reports.report(&params),
+        Message::Notification { method, .. } => match List::changed_by(&method) {
+            Some(list) => link.shared.list_changed(list),
+            None => {
+                tracing::trace!(server = %link.shared.id, method, %method, "a message of no concern")
+            }
+        },
         Message::Request { id, method, .. } if session.info.era == Era::Legacy => {
             link.notices.reply(session, reply(&id, &method));
         }

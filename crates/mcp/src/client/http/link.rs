@@ -254,7 +254,7 @@ impl HttpLink {
                 let opens = session.info.opens_sessions;
                 if before.is_some_and(|before| before.opens_sessions != opens) {
                     // whose instance runs a call is read from the server with each listing
-                    self.shared.tools_changed();
+                    self.shared.lists_changed();
                 }
                 Ok(session)
             }
@@ -341,7 +341,7 @@ impl HttpLink {
         let mut known = self.known.write();
         if matches!(&*known, Known::Session(now) if Arc::ptr_eq(now, lost)) {
             *known = rest;
-            self.shared.tools_changed();
+            self.shared.lists_changed();
         }
     }
 

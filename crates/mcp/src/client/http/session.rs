@@ -75,7 +75,7 @@ impl Session {
     /// Returns `true` if it may be worth to listen: a legacy server may announce changes, and make
     /// requests, on a stream of its own; a modern one states if it announces changes.
     pub(super) fn may_have_stream(&self) -> bool {
-        let may = self.info.era == Era::Legacy || self.info.tools_list_changed;
+        let may = self.info.era == Era::Legacy || !self.info.announces.is_empty();
         may && !self.has_no_stream.load(Ordering::Relaxed)
     }
 

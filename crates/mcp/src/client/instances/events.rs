@@ -3,7 +3,7 @@
 use std::sync::Weak;
 use std::time::Duration;
 
-use callward_core::ServerEvent;
+use callward_core::{List, ServerEvent};
 
 use super::Pool;
 use crate::client::shared::Events;
@@ -52,7 +52,7 @@ impl Heard {
         };
         if tokio::time::timeout(SOON, back).await == Ok(true) {
             // started again, it may list other tools
-            self.queued = Some(ServerEvent::ToolsChanged);
+            self.queued = Some(ServerEvent::ListChanged(List::Tools));
             return Some(ServerEvent::Stale);
         }
         Some(event)

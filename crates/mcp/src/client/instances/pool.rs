@@ -285,7 +285,7 @@ impl Pool {
     fn start(self: &Arc<Self>, number: u64, is_lead: bool) -> Handle {
         if is_lead {
             // started again, it may list other tools
-            self.lead.tools_changed();
+            self.lead.lists_changed();
             return Handle::lead(&self.lead);
         }
         let mut options = self.lead.options.clone();
@@ -371,7 +371,7 @@ async fn follow(pool: Weak<Pool>, number: u64, mut events: Events) {
             pool.lead.stale();
             if !matches!(event, ServerEvent::Down(_)) {
                 // its server may have been replaced, and offer other tools
-                pool.lead.tools_changed();
+                pool.lead.lists_changed();
             }
         }
     }

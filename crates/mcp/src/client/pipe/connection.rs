@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use callward_core::redact::Known;
-use callward_core::{Outbound, Transport};
+use callward_core::{List, Outbound, Transport};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
@@ -304,7 +304,6 @@ impl Connection {
 
     fn notified(&self, shared: &Shared, method: &str, params: Option<&Bytes>) {
         match method {
-            "notifications/tools/list_changed" => shared.tools_changed(),
             "notifications/progress" => {
                 let Some(params) = params else { return };
                 let sink = ask::progress_id(params).and_then(|id| self.waiters.lock().progress(id));
@@ -312,7 +311,12 @@ impl Connection {
                     sink.report(params); // outside of the lock: it is not our code
                 }
             }
-            _ => tracing::trace!(server = %shared.id, method, "a notification of no concern"),
+            _ => match List::changed_by(method) {
+                Some(list) => shared.list_changed(list),
+                None => {
+                    tracing::trace!(server = %shared.id, method, "a notification of no concern")
+                }
+            },
         }
     }
 }

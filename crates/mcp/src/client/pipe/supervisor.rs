@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use callward_core::PeerSide;
 use callward_core::redact::Known;
+use callward_core::{List, PeerSide};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -151,22 +151,23 @@ async fn attend(
     let observer = shared.options.observer.as_ref();
     let observer = observer.filter(|_| info.era == Era::Legacy);
     let _session = SessionTimer::begin(observer, PeerSide::Client, "pipe");
-    let listens = info.era == Era::Modern && info.tools_list_changed;
+    let announces = info.announces.clone();
+    let listens = info.era == Era::Modern && !announces.is_empty();
     link.state.send_replace(LinkState::Live(live.clone()));
     shared.greeted(Arc::new(info));
     tokio::select! {
         () = stop.cancelled() => connection.close("shutting down"),
         () = connection.closed.cancelled() => {}
-        () = listen(shared, &live), if listens => {}
+        () = listen(shared, &live, &announces), if listens => {}
     }
     link.state.send_replace(LinkState::Lost(Instant::now()));
     connection.reason()
 }
 
 /// Asks for changes of the tools, again whenever the server ends the subscription.
-async fn listen(shared: &Shared, live: &Live) {
+async fn listen(shared: &Shared, live: &Live, announces: &[List]) {
     let mut backoff = Backoff::new(shared.options.reconnect_cap);
-    let ask = peer::listen();
+    let ask = peer::listen(announces);
     loop {
         backoff.pause().await;
         if let Err(error) = live.connection.request(&ask, &live.style).await {
@@ -176,7 +177,7 @@ async fn listen(shared: &Shared, live: &Live) {
             return std::future::pending().await;
         }
         // changes between the two subscriptions were not announced
-        shared.tools_changed();
+        shared.lists_changed();
     }
 }
 

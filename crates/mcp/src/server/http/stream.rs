@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use callward_core::BoxStream;
+use callward_core::{BoxStream, List};
 use futures_util::{Stream, StreamExt, stream};
 use tokio::sync::mpsc;
 
@@ -51,12 +51,12 @@ pub(super) fn call_messages(
 /// The messages of one subscription: the acknowledgement, each change, and the answer at the end.
 pub(super) fn notifications(
     subscription: Subscription,
-    changes: BoxStream<'static, ()>,
+    changes: BoxStream<'static, List>,
     end: impl Future<Output = ()> + Send + 'static,
 ) -> impl Stream<Item = Answer> + Send + 'static {
     let (first, last) = (subscription.acknowledged(), subscription.ended());
     let changes = changes
-        .filter_map(move |()| ready(subscription.list_changed()))
+        .filter_map(move |list| ready(subscription.list_changed(list)))
         .take_until(end);
     stream::iter(first).chain(changes).chain(stream::iter(last))
 }

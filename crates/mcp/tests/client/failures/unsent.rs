@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_core::{ServerEvent, ToolServer};
+use callward_core::{List, ServerEvent, ToolServer};
 use callward_mcp::client::{CommandSpec, EraChoice, HttpSpec, Target, Upstream};
 use futures_util::StreamExt;
 use rustls::crypto::ring;
@@ -141,7 +141,7 @@ async fn no_child_is_there() {
     );
     let upstream = shell(&script, |_| {});
     let mut events = upstream.events().unwrap();
-    while events.next().await != Some(ServerEvent::ToolsChanged) {}
+    while events.next().await != Some(ServerEvent::ListChanged(List::Tools)) {}
     assert_documented("a child has closed its input", &first_call(&upstream).await);
 }
 

@@ -1,0 +1,79 @@
+//! The names and URIs in results, as clients see them.
+
+use bytes::Bytes;
+use callward::core::Method;
+use callward::registry::{Path, rewrite, uri};
+
+/// Where the results of a method have names or URIs.
+const fn places(method: Method) -> &'static [Path<'static>] {
+    match method {
+        Method::CallTool => &[
+            &["content", "*", "uri"],
+            &["content", "*", "resource", "uri"],
+        ],
+        Method::ListPrompts => &[&["prompts", "*", "name"]],
+        Method::GetPrompt => &[
+            &["messages", "*", "content", "*", "uri"],
+            &["messages", "*", "content", "*", "resource", "uri"],
+        ],
+        Method::ListResources => &[&["resources", "*", "uri"]],
+        Method::ListTemplates => &[&["resourceTemplates", "*", "uriTemplate"]],
+        Method::ReadResource => &[&["contents", "*", "uri"]],
+        Method::Complete => &[],
+    }
+}
+
+/// Returns a result with the names and URIs that clients see; `None` if it has none to change. All
+/// other bytes stay as they are.
+pub(super) fn result(method: Method, body: &Bytes, prefix: &str) -> Option<Bytes> {
+    let text = std::str::from_utf8(body).ok()?;
+    // nearly every result of a tool lacks the word
+    if method == Method::CallTool && !text.contains("uri\"") {
+        return None;
+    }
+    let seen = rewrite(text, places(method), |place, own| match place {
+        "name" => format!("{prefix}__{own}"),
+        _ => uri::with_prefix(own, prefix),
+    });
+    seen.map(Bytes::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_method_has_its_names_and_uris_rewritten() {
+        for (method, own, seen) in [
+            (
+                Method::CallTool,
+                r#"{"content":[{"type":"resource_link","uri":"a:b"},{"resource":{"uri":"c:d"}}]}"#,
+                r##"{"content":[{"type":"resource_link","uri":"a:b#p"},{"resource":{"uri":"c:d#p"}}]}"##,
+            ),
+            (
+                Method::CallTool,
+                r#"{"structuredContent":{"uri":"a:b"}}"#,
+                "",
+            ),
+            (
+                Method::GetPrompt,
+                r#"{"messages":[{"content":{"resource":{"uri":"a:b#c"}}}]}"#,
+                r##"{"messages":[{"content":{"resource":{"uri":"a:b#c~p"}}}]}"##,
+            ),
+            (
+                Method::ListPrompts,
+                r#"{"prompts":[{"name":"a"},{"name":7}]}"#,
+                r#"{"prompts":[{"name":"p__a"},{"name":7}]}"#,
+            ),
+            (
+                Method::ListTemplates,
+                r#"{"resourceTemplates":[{"uriTemplate":"a:{b}"}]}"#,
+                r##"{"resourceTemplates":[{"uriTemplate":"a:{b}#p"}]}"##,
+            ),
+        ] {
+            let rewritten = result(method, &Bytes::from(own), "p");
+            let expected = (!seen.is_empty()).then_some(seen);
+            assert_eq!(rewritten.as_deref(), expected.map(str::as_bytes), "{own}");
+        }
+    }
+}
