@@ -7,27 +7,28 @@ use std::path::Path;
 use crate::sources::{root, sources};
 
 /// The most lines of code, without comments, blank lines and tests. A budget falls with its crate.
-const BUDGETS: [(&str, usize); 17] = [
-    ("audit", 1514),
-    ("auth", 2832),
-    ("breaker", 1250),
-    ("cache", 4045),
-    ("chaos", 727),
-    ("core", 9326),
-    ("facade", 3107),
-    ("gateway", 10306),
-    ("limit", 1543),
+const BUDGETS: [(&str, usize); 18] = [
+    ("audit", 1519),
+    ("auth", 2810),
+    ("breaker", 1238),
+    ("cache", 4021),
+    ("chaos", 702),
+    ("core", 9338),
+    ("facade", 3159),
+    ("gateway", 10880),
+    ("limit", 1553),
     ("loopguard", 389),
-    ("mcp", 9661),
-    ("registry", 921),
-    ("replay", 2264),
-    ("retry", 1534),
-    ("router", 2434),
-    ("telemetry", 2063),
-    ("testkit", 2436),
+    ("mcp", 9683),
+    ("registry", 1010),
+    ("replay", 2248),
+    ("retry", 1525),
+    ("router", 2348),
+    ("telemetry", 2042),
+    ("testkit", 2343),
+    ("tls", 27),
 ];
 /// The most lines of tests.
-const TESTS: usize = 50_500;
+const TESTS: usize = 51_000;
 
 /// What supports tests only, though it is not a test itself.
 const SUPPORT: [&str; 2] = ["testkit/src/hostile", "testkit/src/bin/soak"];

@@ -93,8 +93,8 @@ impl ServerInfo {
         }
     }
 
-    /// Returns `true` if the server has such a list, as far as is known: many servers do not declare
-    /// tools.
+    /// Returns `true` if the server has such a list, as far as is known: many servers do not
+    /// declare tools.
     pub(super) fn offers(&self, list: List) -> bool {
         let mut methods = self.methods.iter();
         list == List::Tools || methods.any(|method| method.list() == Some(list))

@@ -340,8 +340,8 @@ pub(super) struct Events {
     quiet_until: [Instant; List::ALL.len()],
 }
 
-/// The least time between two announced changes of a list. What is done about each takes time, and a
-/// server may announce them without end.
+/// The least time between two announced changes of a list. What is done about each takes time, and
+/// a server may announce them without end.
 const CHANGES_PAUSE: Duration = Duration::from_millis(100);
 
 impl Events {
