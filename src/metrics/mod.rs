@@ -148,6 +148,6 @@ fn visit(stack: &Stack, read: Read, metric: &Metric, mut add: impl FnMut(u64, Ve
 
 /// Returns the attributes that name a tool, if it is offered.
 fn offered(catalogue: &Catalogue, set: &ReplicaSetId, tool: &ToolName) -> Option<[KeyValue; 2]> {
-    catalogue.find(&format!("{set}.{tool}"))?;
+    catalogue.find_any(&format!("{set}.{tool}"))?;
     Some([of_tool(tool), of_set(set)])
 }

@@ -93,9 +93,10 @@ impl Method {
         )
     }
 
-    /// Returns `true` if results may be kept, by the rules for tools that read.
+    /// Returns `true` if results may be kept, by the rules for tools that read. The pages of a list
+    /// belong together, so none is kept.
     #[must_use]
     pub const fn is_cacheable(self) -> bool {
-        !matches!(self, Self::GetPrompt | Self::Complete)
+        matches!(self, Self::CallTool | Self::ReadResource)
     }
 }

@@ -136,10 +136,14 @@ fn of_client(
 
 /// Answers a request of a method other than `tools/call`.
 async fn relayed(runtime: &Runtime, request: CallRequest) -> Result<ToolOutput, ToolError> {
-    let method = request.method;
-    let checked = check(runtime, &request);
-    let meta = checked.map_err(|error| refuse(runtime, method, error))?;
-    let stack = &runtime.stack;
+    let (method, stack) = (request.method, &runtime.stack);
+    let refused = |error| {
+        let error = stack.admit_unknown(&request.caller).err().unwrap_or(error);
+        let name = format!("{method} {}", request.name);
+        stack.note_refused(&name, &request.caller, request.inbound.as_ref(), &error);
+        refuse(runtime, method, error)
+    };
+    let meta = check(runtime, &request).map_err(refused)?;
     let relayed = relay::Request {
         stack,
         caller: &request.caller,
@@ -149,7 +153,7 @@ async fn relayed(runtime: &Runtime, request: CallRequest) -> Result<ToolOutput, 
         is_modern: request.client_capabilities.is_some(),
     };
     let run = |call| stack.run(of_client(runtime, call, &request, meta.clone()));
-    relayed.answer(run).await
+    relayed.answer(run, refused).await
 }
 
 impl Backend for StackBackend {

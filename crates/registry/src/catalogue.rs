@@ -163,6 +163,12 @@ impl Catalogue {
         self.prefixes.get(set).map(String::as_str)
     }
 
+    /// Returns the sets with a [prefix](Self::prefix), and their prefixes.
+    pub fn prefixes(&self) -> impl Iterator<Item = (&ReplicaSetId, &str)> {
+        let prefixes = self.prefixes.iter();
+        prefixes.map(|(set, prefix)| (set, prefix.as_str()))
+    }
+
     /// Returns `true` if this server lists the tool.
     #[must_use]
     pub fn offers(&self, server: &ServerId, tool: &ToolName) -> bool {

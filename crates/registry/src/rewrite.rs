@@ -5,7 +5,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// Where a string is: the names of members from the outermost on. `*` stands for each element of an
-/// array, or for the value itself where it is none.
+/// array; a value that is no array is taken for its only element.
 pub type Path<'a> = &'a [&'a str];
 
 /// Returns the text with other strings at these paths; `None` if it has none there. `change` gets
@@ -48,10 +48,10 @@ fn select<'a>(raw: &'a str, path: &[&str], found: &mut impl FnMut(&'a str)) {
                 .for_each(|item| select(item.get(), rest, found)),
             Err(_) => select(raw, rest, found),
         }
-    } else if let Ok(members) = Members::read(raw)
-        && let Some(value) = members.last(step)
-    {
-        select(value.get(), rest, found);
+    } else if let Ok(members) = Members::read(raw) {
+        // readers disagree about which of two members with one name counts
+        let named = members.iter().filter(|(name, _)| name == step);
+        named.for_each(|(_, value)| select(value.get(), rest, found));
     }
 }
 
@@ -71,6 +71,7 @@ mod tests {
                 r#"{ "n":"n:a","c":[{"u":"u:b","x":1e2},{"r":{"u":"u:d"},"u":7}] }"#,
             ),
             (r#"{"c":{"u":"b"}}"#, r#"{"c":{"u":"u:b"}}"#),
+            (r#"{"n":"a","\u006e":"b"}"#, r#"{"n":"n:a","\u006e":"n:b"}"#),
             (r#"{"d":{"u":"b"}}"#, ""),
             ("[", ""),
         ] {

@@ -198,7 +198,16 @@ async fn make_request(
         method: core::Method,
         params: Box<RawValue>,
     }
-    let asked: Asked = match serde_json::from_slice(&body) {
+    let asked = serde_json::from_slice::<Asked>(&body).map_err(|error| error.to_string());
+    let asked = asked.and_then(|asked| match asked.method {
+        core::Method::CallTool => Err("`tools/call` has a route of its own".to_owned()),
+        _ => {
+            let params = object::remove_member(asked.params.get().as_bytes(), "_meta");
+            let params = params.map_err(|error| error.to_string());
+            params.map(|params| (asked.method, params))
+        }
+    });
+    let (method, params) = match asked {
         Ok(asked) => asked,
         Err(error) => {
             let message = format!("expected {{\"method\": METHOD, \"params\": {{..}}}}: {error}");
@@ -206,22 +215,29 @@ async fn make_request(
         }
     };
     runtime.started.finished().await;
-    let params = Bytes::copy_from_slice(asked.params.get().as_bytes());
-    let name = asked.method.named_by().and_then(|name| {
+    if let Some(stopping) = stopping(&runtime) {
+        return stopping;
+    }
+    let name = method.named_by().and_then(|name| {
         let name = object::get_member(&params, name).ok()??;
         serde_json::from_slice::<String>(name).ok()
     });
     let request = relay::Request {
         stack: &runtime.stack,
         caller: &caller,
-        method: asked.method,
+        method,
         name: name.as_deref().unwrap_or_default(),
         params: &params,
         is_modern: false,
     };
     let _counted = runtime.stop.calls.token();
     let run = |call: ToolCall| runtime.stack.run(call.with_caller(caller.clone()));
-    match request.answer(run).await {
+    let refused = |error| {
+        let name = format!("{method} {}", name.as_deref().unwrap_or_default());
+        runtime.stack.note_refused(&name, &caller, None, &error);
+        error
+    };
+    match request.answer(run, refused).await {
         Ok(output) => {
             let result: Option<&RawValue> = serde_json::from_slice(output.body()).ok();
             json(StatusCode::OK, &result)
@@ -243,16 +259,23 @@ async fn make_call(
         Err(error) => return refusal(&error),
     };
     runtime.started.finished().await;
-    if runtime.stop.closing.is_cancelled() {
-        let why = "the gateway is stopping";
-        let error = ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, why);
-        return json(StatusCode::SERVICE_UNAVAILABLE, &view::error(&error));
+    if let Some(stopping) = stopping(&runtime) {
+        return stopping;
     }
     let _counted = runtime.stop.calls.token();
     match call::make(&runtime, caller, &tool, arguments, pin).await {
         Ok(outcome) => json(StatusCode::OK, &outcome),
         Err(error) => refusal(&error),
     }
+}
+
+/// Refuses a request if the gateway stops.
+fn stopping(runtime: &Runtime) -> Option<Response> {
+    runtime.stop.closing.is_cancelled().then(|| {
+        let why = "the gateway is stopping";
+        let error = ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, why);
+        json(StatusCode::SERVICE_UNAVAILABLE, &view::error(&error))
+    })
 }
 
 /// The parameter that names the one server a call is meant for.

@@ -164,7 +164,7 @@ pub(super) fn force(stack: &Stack, _: &str, order: &BreakersCommand) -> Result<V
         (Some(tool), false) => {
             let catalogue = stack.catalogue();
             let of_set = || {
-                let entries = catalogue.entries().iter();
+                let entries = catalogue.entries().iter().chain(catalogue.methods());
                 entries.filter(|entry| entry.tool().set() == &server.set)
             };
             let is_named = |name: &str, client_name: &str| name == tool || client_name == tool;
@@ -266,15 +266,18 @@ pub(super) fn purge(stack: &Stack, _: &str, what: &Purge) -> Result<Value, Strin
         }
         Purge::Tag(tag) => cache.purge_tag(tag),
         Purge::Tool(name) => {
-            let call = stack.prepare(name, "").map_err(|error| {
-                let catalogue = stack.catalogue();
+            let catalogue = stack.catalogue();
+            let entry = catalogue.find_any(name).ok_or_else(|| {
                 let known = catalogue.entries().iter().map(|entry| entry.client_name());
                 match similar::near(name, known) {
                     Some(hint) => format!("no tool {name:?}: {hint}"),
-                    None => error.message.to_string(),
+                    None => match stack.prepare(name, "") {
+                        Err(error) => error.message.to_string(),
+                        Ok(_) => format!("no tool {name:?}"),
+                    },
                 }
             })?;
-            let tool = call.tool();
+            let tool = entry.tool();
             cache.purge_tool(tool.set(), tool.name());
             set = Some(tool.set().clone());
         }

@@ -3,23 +3,32 @@
 
 mod rewrite;
 
+use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use callward::core::{Members, Method};
 use callward::registry::{Catalogue, uri};
 use callward::{
-    Caller, Delivery, ErrorKind, ReplicaSetId, Stack, Tool, ToolCall, ToolError, ToolOutput,
+    CallRecord, Caller, Delivery, ErrorKind, ReplicaSetId, Stack, Tool, ToolCall, ToolError,
+    ToolOutput,
 };
 use callward_mcp::wire::object;
+use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
-/// The most pages of one server's list; more count as a loop.
+use crate::assemble::with;
+
+/// More pages of one set's list count as a loop.
 const MAX_PAGES: usize = 100;
-/// The longest list of all servers, in bytes.
+/// The longest list of all sets together, in bytes: each has an equal share.
 const MAX_LIST: usize = 16 << 20;
+/// How long the list of one set may take.
+const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A request of a method other than `tools/call`.
 pub(crate) struct Request<'a> {
@@ -49,11 +58,16 @@ fn is_visible(stack: &Stack, caller: &Caller, tool: &Tool) -> bool {
     policy.is_none_or(|policy| policy.lists(caller, tool))
 }
 
-/// Returns the result of a tool with the URIs that clients see.
+/// Returns the result of a tool with the URIs that clients see, if its set has resources.
 pub(crate) fn of_tool(stack: &Stack, set: &ReplicaSetId, output: ToolOutput) -> ToolOutput {
     let catalogue = stack.catalogue();
-    let prefix = catalogue.prefix(set);
-    rewritten(Method::CallTool, prefix, output)
+    let mut methods = catalogue.methods().iter().map(|entry| entry.tool());
+    let reads =
+        |tool: &Arc<Tool>| tool.definition.method == Method::ReadResource && tool.set() == set;
+    match catalogue.prefix(set) {
+        Some(prefix) if methods.any(reads) => rewritten(Method::CallTool, Some(prefix), output),
+        _ => output,
+    }
 }
 
 fn rewritten(method: Method, prefix: Option<&str>, output: ToolOutput) -> ToolOutput {
@@ -63,7 +77,8 @@ fn rewritten(method: Method, prefix: Option<&str>, output: ToolOutput) -> ToolOu
 }
 
 impl Request<'_> {
-    /// Answers the request with calls, which `run` makes.
+    /// Answers the request with calls, which `run` makes. Errors of a request without a call pass
+    /// `refused`.
     ///
     /// # Errors
     ///
@@ -71,6 +86,7 @@ impl Request<'_> {
     pub(crate) async fn answer<F>(
         &self,
         run: impl Fn(ToolCall) -> F,
+        refused: impl Fn(ToolError) -> ToolError,
     ) -> Result<ToolOutput, ToolError>
     where
         F: Future<Output = Result<ToolOutput, ToolError>>,
@@ -78,24 +94,25 @@ impl Request<'_> {
         if self.method.is_list() {
             return self.list(run).await;
         }
+        let about = self.about().map_err(&refused)?;
         let mut failed = None;
-        for (tool, prefix, params) in self.owners()? {
-            let method = tool.definition.method;
+        for (tool, prefix, params) in self.owners(&about).map_err(&refused)? {
             match run(self.stack.prepare_method(tool, params)).await {
                 Ok(output) => {
-                    let output = rewritten(method, prefix.as_deref(), output);
+                    let output = rewritten(self.method, prefix.as_deref(), output);
                     return Ok(self.with_hints(output));
                 }
+                // a rule on what it is about denies it
+                Err(error) if error.kind == ErrorKind::UnknownTool => {}
                 // another set without a prefix may have it
-                Err(error) if is_not_found(&error) => failed = Some(error),
+                Err(error) if is_not_found(&error) => failed = failed.or(Some(error)),
                 Err(error) => return Err(error),
             }
         }
-        let failed = failed.filter(|error| error.kind != ErrorKind::UnknownTool);
         Err(match failed {
             Some(error) if self.is_modern => error.with_code(INVALID_PARAMS),
             Some(error) => error,
-            None => self.not_found(),
+            None => refused(self.not_found(&about.name)),
         })
     }
 
@@ -107,39 +124,26 @@ impl Request<'_> {
     }
 
     /// Returns the sets that may have what the request is about, with its parameters as they know
-    /// it: the set whose prefix it has, or all sets without a prefix.
-    fn owners(&self) -> Result<Vec<(Arc<Tool>, Option<String>, Bytes)>, ToolError> {
-        let (place, named, is_uri) = self.about()?;
+    /// it: the set whose prefix it has, or else all sets without a prefix.
+    fn owners(&self, about: &About) -> Result<Vec<(Arc<Tool>, Option<String>, Bytes)>, ToolError> {
         let catalogue = self.stack.catalogue();
         let answering = self.answering(&catalogue);
-        let mut owners = Vec::new();
-        for tool in answering {
-            let Some(prefix) = catalogue.prefix(tool.set()) else {
-                owners.push((tool.clone(), None, self.params.clone()));
-                continue;
-            };
-            let own = match is_uri {
-                true => uri::without_prefix(&named, prefix),
-                false => named
-                    .strip_prefix(prefix)
-                    .and_then(|name| name.strip_prefix("__")),
-            };
-            if let Some(own) = own {
-                let params = self.renamed(place, own)?;
-                return Ok(vec![(tool.clone(), Some(prefix.to_owned()), params)]);
-            }
-        }
-        Ok(owners)
+        let Some((set, prefix, own)) = about.owner(&catalogue) else {
+            let without = answering.filter(|tool| catalogue.prefix(tool.set()).is_none());
+            let owner = |tool: &Arc<Tool>| (tool.clone(), None, self.params.clone());
+            return Ok(without.map(owner).collect());
+        };
+        let params = self.renamed(about.place, own)?;
+        let owner = answering.filter(|tool| tool.set() == set);
+        let owner = owner.map(|tool| (tool.clone(), Some(prefix.to_owned()), params.clone()));
+        Ok(owner.collect())
     }
 
-    /// Returns the member that names what the request is about, the name, and whether it is a URI.
-    fn about(&self) -> Result<(&'static str, String, bool), ToolError> {
+    /// Returns what the request is about.
+    fn about(&self) -> Result<About, ToolError> {
         if let Some(place) = self.method.named_by() {
-            return Ok((
-                place,
-                self.name.to_owned(),
-                self.method == Method::ReadResource,
-            ));
+            let is_uri = self.method == Method::ReadResource;
+            return Ok(About::new(place, self.name.to_owned(), is_uri));
         }
         let about = || {
             let reference = object::get_member(self.params, "ref").ok()??;
@@ -148,8 +152,8 @@ impl Request<'_> {
                 serde_json::from_slice::<String>(text).ok()
             };
             match text("type")?.as_str() {
-                "ref/prompt" => Some(("name", text("name")?, false)),
-                "ref/resource" => Some(("uri", text("uri")?, true)),
+                "ref/prompt" => Some(About::new("name", text("name")?, false)),
+                "ref/resource" => Some(About::new("uri", text("uri")?, true)),
                 _ => None,
             }
         };
@@ -173,114 +177,188 @@ impl Request<'_> {
         set(self.params, "ref", &reference)
     }
 
-    /// Lists what all servers have, in the order of their sets. A server that fails is left out,
-    /// unless all fail.
+    /// Lists what all sets have, in their order. A set that fails is left out, unless all fail.
     async fn list<F>(&self, run: impl Fn(ToolCall) -> F) -> Result<ToolOutput, ToolError>
     where
         F: Future<Output = Result<ToolOutput, ToolError>>,
     {
         let catalogue = self.stack.catalogue();
-        let answering = self.answering(&catalogue);
-        let lists = answering.map(|tool| self.pages(tool, catalogue.prefix(tool.set()), &run));
-        let mut out = Vec::new();
-        let (mut failed, mut is_listed) = (None, false);
-        for list in join_all(lists).await {
-            match list {
-                Ok(elements) => {
-                    is_listed = true;
-                    out.extend(elements);
+        let answering: Vec<_> = self.answering(&catalogue).collect();
+        let most = MAX_LIST / answering.len().max(1);
+        let lists = answering.iter().map(|tool| {
+            let pages = timeout(LIST_TIMEOUT, self.pages(tool, &catalogue, most, &run));
+            pages.map(|listed| {
+                let late = |_| Err(failed(format!("no list within {LIST_TIMEOUT:?}")));
+                listed.unwrap_or_else(late)
+            })
+        });
+        let (mut elements, mut failure, mut any_answered) = (Vec::new(), None, false);
+        for (listed, tool) in join_all(lists).await.into_iter().zip(&answering) {
+            match listed {
+                Ok(listed) => {
+                    any_answered = true;
+                    elements.extend(listed);
                 }
-                Err(error) => failed = failed.or(Some(error)),
+                Err(error) => {
+                    // a server that is down is in the log already
+                    let (set, method) = (tool.set(), self.method);
+                    tracing::debug!(%set, %method, %error, "its list is left out");
+                    failure = failure.or(Some(error));
+                }
             }
         }
-        if let Some(error) = failed {
-            if !is_listed {
-                return Err(error);
-            }
-            tracing::warn!(%error, method = %self.method, "a server's list is left out");
+        if let Some(error) = failure.filter(|_| !any_answered) {
+            return Err(error);
         }
-        let mut size = 0;
-        out.retain(|element| {
-            size += element.get().len();
-            size <= MAX_LIST
-        });
         let member = self.method.result_member().unwrap_or_default();
-        let listed: Vec<_> = out.iter().map(|element| element.get()).collect();
-        let output = ToolOutput::from_json(format!(r#"{{"{member}":[{}]}}"#, listed.join(",")));
-        let output = output.map_err(|error| {
-            ToolError::new(ErrorKind::Protocol, Delivery::Answered, error.to_string())
-        });
-        output.map(|output| self.with_hints(output))
+        let elements: Vec<_> = elements.iter().map(|element| element.get()).collect();
+        let list = format!(r#"{{"{member}":[{}]}}"#, elements.join(","));
+        let list = ToolOutput::from_json(list).map_err(|error| failed(error.to_string()));
+        list.map(|list| self.with_hints(list))
     }
 
-    /// Lists what one set has, all pages of it. A server need not have the templates of resources.
+    /// Lists what one set has, all pages of it, from one server. A server need not have templates of
+    /// resources.
     async fn pages<F>(
         &self,
         tool: &Arc<Tool>,
-        prefix: Option<&str>,
+        catalogue: &Catalogue,
+        most: usize,
         run: &impl Fn(ToolCall) -> F,
     ) -> Result<Vec<Box<RawValue>>, ToolError>
     where
         F: Future<Output = Result<ToolOutput, ToolError>>,
     {
-        let protocol = |why: String| ToolError::new(ErrorKind::Protocol, Delivery::Answered, why);
-        let member = self.method.result_member().unwrap_or_default();
-        let mut elements = Vec::new();
-        let mut cursor: Option<String> = None;
-        for _ in 0..MAX_PAGES {
-            let params = match &cursor {
-                Some(cursor) => json!({ "cursor": cursor }),
-                None => json!({}),
-            };
+        let (member, prefix) = (
+            self.method.result_member().unwrap_or_default(),
+            catalogue.prefix(tool.set()),
+        );
+        let (mut elements, mut size) = (Vec::new(), 0);
+        let (mut params, mut cursors) = (json!({}), HashSet::new());
+        let mut pin = None;
+        loop {
+            let record = Arc::new(CallRecord::for_counting());
             let call = self.stack.prepare_method(tool.clone(), params.to_string());
+            let call = with(call.with_record(record.clone()), pin, ToolCall::pinned_to);
             let page = match run(call).await {
-                Err(error) if error.reported_code() == Some(METHOD_NOT_FOUND) => break,
+                Err(error) if error.reported_code() == Some(METHOD_NOT_FOUND) => {
+                    return Ok(elements);
+                }
                 page => rewritten(self.method, prefix, page?),
             };
+            size += page.body().len();
+            if size > most {
+                return Err(failed(format!("its list has more than {most} bytes")));
+            }
             let page = std::str::from_utf8(page.body()).map(Members::read);
             let Ok(Ok(page)) = page else {
-                return Err(protocol("the server's list cannot be read".to_owned()));
+                return Err(failed("its list cannot be read"));
             };
-            if let Some(listed) = page.last(member) {
-                let listed = serde_json::from_str::<Vec<Box<RawValue>>>(listed.get());
-                elements.extend(listed.map_err(|error| protocol(error.to_string()))?);
-            }
-            let next = page.last("nextCursor");
-            let next = next.and_then(|next| serde_json::from_str(next.get()).ok());
-            if next.is_none() {
+            let listed = page.last(member).map_or("[]", RawValue::get);
+            let listed: Vec<Box<RawValue>> =
+                serde_json::from_str(listed).map_err(|error| failed(error.to_string()))?;
+            let is_own = |element: &Box<RawValue>| {
+                // a name that reads as one of another set would never reach this one
+                prefix.is_some() || !self.is_of_another(element, catalogue)
+            };
+            elements.extend(listed.into_iter().filter(is_own));
+            let next = page.last("nextCursor").map_or("null", RawValue::get);
+            let Ok(Some(next)) = serde_json::from_str::<Option<String>>(next) else {
                 return Ok(elements);
+            };
+            params = json!({ "cursor": next });
+            if !cursors.insert(next) || cursors.len() >= MAX_PAGES {
+                return Err(failed("its list has no end"));
             }
-            cursor = next;
+            // another server of the set does not know the cursor
+            pin = record.facts().server.map(|(server, _)| server);
         }
-        Ok(elements)
     }
 
-    /// Adds the hints that a modern result has to have: it may not be kept.
+    /// Returns `true` if an element of a list has the name or the URI of another set.
+    fn is_of_another(&self, element: &RawValue, catalogue: &Catalogue) -> bool {
+        let place = match self.method {
+            Method::ListPrompts => "name",
+            Method::ListTemplates => "uriTemplate",
+            _ => "uri",
+        };
+        let Ok(members) = Members::read(element.get()) else {
+            return false;
+        };
+        members
+            .iter()
+            .filter(|(name, _)| *name == place)
+            .any(|(_, name)| {
+                serde_json::from_str(name.get()).is_ok_and(|name| {
+                    let about = About::new(place, name, self.method != Method::ListPrompts);
+                    about.owner(catalogue).is_some()
+                })
+            })
+    }
+
+    /// Adds the hints that a modern result has to have. Without those of its server, it may not be
+    /// kept; where there are rules, not for others either.
     fn with_hints(&self, output: ToolOutput) -> ToolOutput {
-        if !self.is_modern || !self.method.is_cacheable() {
+        let has_hints = self.method.is_list() || self.method == Method::ReadResource;
+        if !self.is_modern || !has_hints {
             return output;
         }
-        let add = |body: Bytes, name, value: &[u8]| match object::get_member(&body, name) {
-            Ok(None) => object::set_member(&body, name, value).unwrap_or(body),
-            _ => body,
-        };
-        let body = add(output.body().clone(), "ttlMs", b"0");
-        let body = add(body, "cacheScope", br#""private""#);
+        let set =
+            |body: Bytes, name, value: &[u8], always: bool| match object::get_member(&body, name) {
+                Ok(Some(_)) if !always => body,
+                _ => object::set_member(&body, name, value).unwrap_or(body),
+            };
+        let is_ruled = self.stack.policy().is_some();
+        let body = set(output.body().clone(), "ttlMs", b"0", false);
+        let body = set(body, "cacheScope", br#""private""#, is_ruled);
         ToolOutput::from_json(body).unwrap_or(output)
     }
 
-    fn not_found(&self) -> ToolError {
+    fn not_found(&self, name: &str) -> ToolError {
         let what = match self.method {
             Method::GetPrompt => "prompt",
             Method::ReadResource => "resource",
             _ => "prompt or template",
         };
-        let name: String = self.name.chars().take(200).collect();
+        let name: String = name.chars().take(200).collect();
         let error = invalid(format!("no {what} {name:?}: list what there is"));
         match self.method {
             Method::ReadResource if !self.is_modern => error.with_code(RESOURCE_NOT_FOUND),
             _ => error,
         }
+    }
+}
+
+/// What a request is about.
+struct About {
+    /// The member that names it.
+    place: &'static str,
+    /// The name or the URI, as clients see it.
+    name: String,
+    is_uri: bool,
+}
+
+impl About {
+    fn new(place: &'static str, name: String, is_uri: bool) -> Self {
+        Self {
+            place,
+            name,
+            is_uri,
+        }
+    }
+
+    /// Returns the set whose prefix the name has, the prefix, and the set's own name.
+    fn owner<'a>(
+        &'a self,
+        catalogue: &'a Catalogue,
+    ) -> Option<(&'a ReplicaSetId, &'a str, &'a str)> {
+        catalogue.prefixes().find_map(|(set, prefix)| {
+            let own = match self.is_uri {
+                true => uri::without_prefix(&self.name, prefix),
+                false => self.name.strip_prefix(prefix)?.strip_prefix("__"),
+            };
+            Some((set, prefix, own?))
+        })
     }
 }
 
@@ -291,14 +369,17 @@ const METHOD_NOT_FOUND: i64 = -32601;
 /// The code of an unknown resource in the revisions before 2026-07-28.
 const RESOURCE_NOT_FOUND: i64 = -32002;
 
+fn failed(why: impl Into<String>) -> ToolError {
+    ToolError::new(ErrorKind::Protocol, Delivery::Answered, why.into())
+}
+
 fn invalid(why: impl Into<String>) -> ToolError {
     ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, why.into())
 }
 
 fn is_not_found(error: &ToolError) -> bool {
-    error.kind == ErrorKind::UnknownTool
-        || matches!(
-            error.reported_code(),
-            Some(INVALID_PARAMS | RESOURCE_NOT_FOUND)
-        )
+    matches!(
+        error.reported_code(),
+        Some(INVALID_PARAMS | RESOURCE_NOT_FOUND)
+    )
 }

@@ -27,8 +27,8 @@ const fn places(method: Method) -> &'static [Path<'static>] {
 /// other bytes stay as they are.
 pub(super) fn result(method: Method, body: &Bytes, prefix: &str) -> Option<Bytes> {
     let text = std::str::from_utf8(body).ok()?;
-    // nearly every result of a tool lacks the word
-    if method == Method::CallTool && !text.contains("uri\"") {
+    // nearly every result of a tool lacks the word, and escapes that could spell it
+    if method == Method::CallTool && !text.contains("uri\"") && !text.contains("\\u00") {
         return None;
     }
     let seen = rewrite(text, places(method), |place, own| match place {
@@ -49,6 +49,11 @@ mod tests {
                 Method::CallTool,
                 r#"{"content":[{"type":"resource_link","uri":"a:b"},{"resource":{"uri":"c:d"}}]}"#,
                 r##"{"content":[{"type":"resource_link","uri":"a:b#p"},{"resource":{"uri":"c:d#p"}}]}"##,
+            ),
+            (
+                Method::CallTool,
+                r#"{"content":[{"ur\u0069":"a:b#q"}]}"#,
+                r##"{"content":[{"ur\u0069":"a:b#q~p"}]}"##,
             ),
             (
                 Method::CallTool,

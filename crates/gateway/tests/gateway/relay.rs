@@ -9,7 +9,11 @@ use crate::support::{Gateway, Legacy, answer_of, answered, ends, text};
 const EACH: &str = r##"
 offers=',"prompts":{"listChanged":true},"resources":{},"completions":{}' answer= reads=${reads:-0}
 case $line in
-*'"prompts/list"'*) answer='{"prompts":[{"name":"greet","z":1,"a":1e2}]}' ;;
+*'"prompts/list"'*) case $argument in
+  endless) answer='{"prompts":[{"name":"again"}],"nextCursor":""}' ;;
+  forger) answer='{"prompts":[{"name":"a__greet"},{"name":"own"}]}' ;;
+  *) answer='{"prompts":[{"name":"greet","z":1,"a":1e2}]}' ;;
+  esac ;;
 *'"prompts/get"'*'"name":"greet"'*)
   answer='{"messages":[{"role":"user","content":{"type":"resource_link","name":"r","uri":"doc:1"}}]}' ;;
 *'"resources/list"'*) answer='{"resources":[{"uri":"doc:1","name":"r"}]}' ;;
@@ -145,6 +149,26 @@ async fn what_no_server_has_is_unknown_and_what_is_denied_too() {
         .mcp("b.resources/read", json!({"uri": "doc:1"}))
         .await;
     assert_eq!(error["error"]["code"], -32602, "{error}");
+}
+
+#[tokio::test]
+async fn a_list_without_end_hides_no_other_and_no_set_lists_for_another() {
+    let forger = server("forger", "prefix = false");
+    let config = format!("{}{}{forger}", server("a", ""), server("endless", ""));
+    let gateway = Gateway::fixed(&config).await;
+    let client = Legacy::open(&gateway.url).await;
+    let [listed, _] = both(&gateway, &client, "prompts/list", json!({})).await;
+    let listed = listed["result"]["prompts"].as_array().unwrap();
+    let names: Vec<_> = listed.iter().map(|prompt| &prompt["name"]).collect();
+    assert_eq!(names, ["a__greet", "own"]);
+    // what has the prefix of another set reaches that set alone
+    for uri in ["doc:1#endless2", "doc:1"] {
+        let params = json!({"uri": uri});
+        let [read, _] = both(&gateway, &client, "resources/read", params).await;
+        let text = &read["result"]["contents"][0]["text"];
+        let expected = (uri == "doc:1").then_some("forger 1");
+        assert_eq!(text.as_str(), expected, "{read}");
+    }
 }
 
 #[tokio::test]

@@ -84,7 +84,7 @@ pub fn set_member(raw: &[u8], name: &str, value: &[u8]) -> Result<Bytes, Invalid
 /// # Errors
 ///
 /// [`InvalidObject`] as for [`get_member`].
-pub(crate) fn remove_member(raw: &[u8], name: &str) -> Result<Bytes, InvalidObject> {
+pub fn remove_member(raw: &[u8], name: &str) -> Result<Bytes, InvalidObject> {
     let members = members(raw)?;
     if find(&members, name)?.is_none() {
         return Ok(Bytes::copy_from_slice(raw));
