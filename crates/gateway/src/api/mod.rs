@@ -18,6 +18,7 @@ use axum::response::Response;
 use axum::routing::{MethodRouter, get, post};
 use bytes::Bytes;
 use callward::core::{self, Credential, CredentialKind};
+use callward::registry::Entry;
 use callward::{Caller, Delivery, ErrorKind, Principal, ServerId, Stack, ToolCall, ToolError};
 use callward_mcp::wire::object;
 use serde::Deserialize;
@@ -154,7 +155,12 @@ async fn explain(
         caller if method == Method::POST => {
             check(&arguments)?;
             let caller = caller.unwrap_or_else(|| local(CredentialKind::None));
-            stack.explain_prepared(&stack.prepare(&tool, arguments)?.with_caller(caller))
+            let named = |entry: &&Arc<Entry>| entry.client_name() == tool;
+            let call = match stack.catalogue().methods().iter().find(named) {
+                Some(method) => stack.prepare_method(method.tool().clone(), arguments),
+                None => stack.prepare(&tool, arguments)?,
+            };
+            stack.explain_prepared(&call.with_caller(caller))
         }
         Some(caller) => stack.explain_as(&tool, &caller),
         None => stack.explain(&tool),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use callward::core::{Members, Method};
+use callward::core::{Members, Method, nest_ours, readable};
 use callward::registry::{Catalogue, uri};
 use callward::{
     CallRecord, Caller, Delivery, ErrorKind, ReplicaSetId, Stack, Tool, ToolCall, ToolError,
@@ -27,8 +27,11 @@ use crate::assemble::with;
 const MAX_PAGES: usize = 100;
 /// The longest list of all sets together, in bytes: each has an equal share.
 const MAX_LIST: usize = 16 << 20;
-/// How long the list of one set may take.
-const LIST_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long the list of one set may delay those of others.
+const LIST_TIMEOUT: Duration = Duration::from_secs(5);
+/// The largest element of a list, in bytes; and the longest of its names.
+const MAX_ELEMENT: usize = 256 << 10;
+const MAX_NAME: usize = 8 << 10;
 
 /// A request of a method other than `tools/call`.
 pub(crate) struct Request<'a> {
@@ -110,7 +113,9 @@ impl Request<'_> {
             }
         }
         Err(match failed {
-            Some(error) if self.is_modern => error.with_code(INVALID_PARAMS),
+            Some(error) if self.is_modern && error.code == Some(RESOURCE_NOT_FOUND) => {
+                error.with_code(INVALID_PARAMS)
+            }
             Some(error) => error,
             None => refused(self.not_found(&about.name)),
         })
@@ -185,24 +190,39 @@ impl Request<'_> {
         let catalogue = self.stack.catalogue();
         let answering: Vec<_> = self.answering(&catalogue).collect();
         let most = MAX_LIST / answering.len().max(1);
+        // a list alone delays no other
+        let limit = match answering.len() {
+            1 => Duration::MAX,
+            _ => LIST_TIMEOUT,
+        };
         let lists = answering.iter().map(|tool| {
-            let pages = timeout(LIST_TIMEOUT, self.pages(tool, &catalogue, most, &run));
+            let pages = timeout(limit, self.pages(tool, &catalogue, most, &run));
             pages.map(|listed| {
-                let late = |_| Err(failed(format!("no list within {LIST_TIMEOUT:?}")));
+                let late = |_| Err(failed(format!("no list within {limit:?}")));
                 listed.unwrap_or_else(late)
             })
         });
-        let (mut elements, mut failure, mut any_answered) = (Vec::new(), None, false);
+        let (mut elements, mut names) = (Vec::new(), HashSet::new());
+        let (mut failure, mut any_answered) = (None, false);
         for (listed, tool) in join_all(lists).await.into_iter().zip(&answering) {
             match listed {
                 Ok(listed) => {
                     any_answered = true;
-                    elements.extend(listed);
+                    // of two sets without a prefix, the first one gets the requests
+                    let new = listed
+                        .into_iter()
+                        .filter(|(name, _)| names.insert(name.clone()));
+                    elements.extend(new.map(|(_, element)| element));
                 }
                 Err(error) => {
-                    // a server that is down is in the log already
                     let (set, method) = (tool.set(), self.method);
-                    tracing::debug!(%set, %method, %error, "its list is left out");
+                    match error.kind {
+                        ErrorKind::Protocol => {
+                            tracing::warn!(%set, %method, %error, "its list is left out");
+                        }
+                        // a server that is down is in the log already
+                        _ => tracing::debug!(%set, %method, %error, "its list is left out"),
+                    }
                     failure = failure.or(Some(error));
                 }
             }
@@ -217,15 +237,15 @@ impl Request<'_> {
         list.map(|list| self.with_hints(list))
     }
 
-    /// Lists what one set has, all pages of it, from one server. A server need not have templates of
-    /// resources.
+    /// Lists what one set has under its names, all pages of it, from one server. A server need not
+    /// have templates of resources.
     async fn pages<F>(
         &self,
         tool: &Arc<Tool>,
         catalogue: &Catalogue,
         most: usize,
         run: &impl Fn(ToolCall) -> F,
-    ) -> Result<Vec<Box<RawValue>>, ToolError>
+    ) -> Result<Vec<(String, Box<RawValue>)>, ToolError>
     where
         F: Future<Output = Result<ToolOutput, ToolError>>,
     {
@@ -255,13 +275,11 @@ impl Request<'_> {
                 return Err(failed("its list cannot be read"));
             };
             let listed = page.last(member).map_or("[]", RawValue::get);
-            let listed: Vec<Box<RawValue>> =
+            let listed: Vec<&RawValue> =
                 serde_json::from_str(listed).map_err(|error| failed(error.to_string()))?;
-            let is_own = |element: &Box<RawValue>| {
-                // a name that reads as one of another set would never reach this one
-                prefix.is_some() || !self.is_of_another(element, catalogue)
-            };
-            elements.extend(listed.into_iter().filter(is_own));
+            let reserved = prefix.is_none().then_some(catalogue);
+            let offered = listed.into_iter();
+            elements.extend(offered.filter_map(|element| self.offered(element, reserved)));
             let next = page.last("nextCursor").map_or("null", RawValue::get);
             let Ok(Some(next)) = serde_json::from_str::<Option<String>>(next) else {
                 return Ok(elements);
@@ -275,25 +293,42 @@ impl Request<'_> {
         }
     }
 
-    /// Returns `true` if an element of a list has the name or the URI of another set.
-    fn is_of_another(&self, element: &RawValue, catalogue: &Catalogue) -> bool {
+    /// Returns an element of a list as clients see it, with its name or URI; `None` if strict
+    /// clients could not read the list with it, or if that is one of another set of this catalogue.
+    fn offered(
+        &self,
+        element: &RawValue,
+        reserved: Option<&Catalogue>,
+    ) -> Option<(String, Box<RawValue>)> {
         let place = match self.method {
             Method::ListPrompts => "name",
             Method::ListTemplates => "uriTemplate",
             _ => "uri",
         };
-        let Ok(members) = Members::read(element.get()) else {
-            return false;
+        let raw = element.get();
+        if raw.len() > MAX_ELEMENT || readable::check_definition(raw.as_bytes()).is_err() {
+            return None;
+        }
+        let members = Members::read(raw).ok()?;
+        let text = |name: &str| {
+            let mut found = members.iter().filter(|(known, _)| *known == name);
+            let (Some((_, text)), None) = (found.next(), found.next()) else {
+                return None;
+            };
+            let text = serde_json::from_str::<String>(text.get()).ok()?;
+            let is_usable = !text.is_empty() && text.len() <= MAX_NAME;
+            (is_usable && !text.contains(char::is_control)).then_some(text)
         };
-        members
-            .iter()
-            .filter(|(name, _)| *name == place)
-            .any(|(_, name)| {
-                serde_json::from_str(name.get()).is_ok_and(|name| {
-                    let about = About::new(place, name, self.method != Method::ListPrompts);
-                    about.owner(catalogue).is_some()
-                })
-            })
+        text("name")?;
+        let about = About::new(place, text(place)?, self.method != Method::ListPrompts);
+        if reserved.is_some_and(|catalogue| about.owner(catalogue).is_some()) {
+            return None;
+        }
+        let element = match nest_ours(raw.as_bytes()).ok()? {
+            Some(nested) => serde_json::from_slice(&nested).ok()?,
+            None => element.to_owned(),
+        };
+        Some((about.name, element))
     }
 
     /// Adds the hints that a modern result has to have. Without those of its server, it may not be
@@ -377,9 +412,7 @@ fn invalid(why: impl Into<String>) -> ToolError {
     ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, why.into())
 }
 
+/// Returns `true` if the server may not have what the request is about: servers say so by any code.
 fn is_not_found(error: &ToolError) -> bool {
-    matches!(
-        error.reported_code(),
-        Some(INVALID_PARAMS | RESOURCE_NOT_FOUND)
-    )
+    (error.kind, error.delivery) == (ErrorKind::InvalidCall, Delivery::Answered)
 }

@@ -2,12 +2,13 @@
 
 use serde_json::{Value, json};
 
+use crate::audit::records;
 use crate::scripted::{Script, tool};
 use crate::support::{Gateway, Legacy, answer_of, answered, ends, text};
 
 /// Answers each method; a read says who answers, and how often it did.
 const EACH: &str = r##"
-offers=',"prompts":{"listChanged":true},"resources":{},"completions":{}' answer= reads=${reads:-0}
+offers=',"prompts":{"listChanged":true},"resources":{},"completions":{}' answer= code=-32601 reads=${reads:-0}
 case $line in
 *'"prompts/list"'*) case $argument in
   endless) answer='{"prompts":[{"name":"again"}],"nextCursor":""}' ;;
@@ -22,6 +23,7 @@ case $line in
 *'"resources/read"'*'"uri":"doc:1"'*)
   reads=$((reads + 1))
   answer="{\"contents\":[{\"uri\":\"doc:1\",\"text\":\"$argument $reads\"}]}" ;;
+*'"resources/read"'*) code=0 ;;
 *'"completion/complete"'*'"uri":"doc:{id}"'*) answer='{"completion":{"values":["1"]}}' ;;
 esac
 "##;
@@ -120,8 +122,10 @@ async fn prompts_and_resources_of_all_servers_are_relayed_in_both_eras() {
 #[tokio::test]
 async fn what_no_server_has_is_unknown_and_what_is_denied_too() {
     let rule = "[[authorize]]\ntool = [\"a.resources/*\"]\nthen = \"deny\"\n";
-    let config = format!("{rule}{}{}", server("a", ""), server("b", ""));
-    let gateway = Gateway::fixed(&config).await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.jsonl");
+    let (a, b) = (server("a", ""), server("b", ""));
+    let gateway = Gateway::fixed(&format!("{rule}{a}{b}[audit]\npath = {path:?}\n")).await;
     let client = Legacy::open(&gateway.url).await;
     let [listed, _] = both(&gateway, &client, "resources/list", json!({})).await;
     let listed = listed["result"]["resources"].as_array().unwrap().len();
@@ -149,6 +153,34 @@ async fn what_no_server_has_is_unknown_and_what_is_denied_too() {
         .mcp("b.resources/read", json!({"uri": "doc:1"}))
         .await;
     assert_eq!(error["error"]["code"], -32602, "{error}");
+    gateway.stopped().await;
+    let refused = records(&path, "refused");
+    for named in ["prompts/get c__greet", "resources/read doc:1#a"] {
+        let of = refused.iter().filter(|record| record["tool"] == named);
+        assert_eq!(of.count(), 2, "{named}: {refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_error_about_one_uri_refuses_no_other() {
+    let gateway = Gateway::fixed(&server("b", "")).await;
+    let client = Legacy::open(&gateway.url).await;
+    for _ in 0..10 {
+        let read = json!({"uri": "doc:9#b"});
+        let answers = both(&gateway, &client, "resources/read", read).await;
+        for answer in answers {
+            assert_eq!(answer["error"]["code"], 0, "{answer}");
+            assert_eq!(answer["error"]["message"], "no such method");
+        }
+    }
+    let [read, _] = both(
+        &gateway,
+        &client,
+        "resources/read",
+        json!({"uri": "doc:1#b"}),
+    )
+    .await;
+    assert_eq!(read["result"]["contents"][0]["text"], "b 1", "{read}");
 }
 
 #[tokio::test]
@@ -186,6 +218,7 @@ async fn commands_list_read_and_complete_what_servers_have() {
         (&["read", "doc:1"], false, "no resource \"doc:1\""),
         (&["complete", "doc:{id}#b", "id"], true, "1\n"),
         (&["explain", "b.resources/read"], true, "read_only"),
+        (&["explain", "b.resources/read", "{}"], true, "read_only"),
         (&["call", "b.resources/read"], false, "no tool"),
     ] {
         let done = ends(&[args, &here].concat()).await;

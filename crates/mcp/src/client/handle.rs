@@ -192,9 +192,9 @@ impl Upstream {
             // a fresh list. The call is not sent again here, as the server may have run it.
             let _refusal_stands = self.list(None).await;
         }
-        let body = answer.map_err(RequestError::into_tool_error)?;
-        let long = &self.0.shared.long_messages;
         let method = call.tool().definition.method;
+        let body = answer.map_err(|error| failed(method, error))?;
+        let long = &self.0.shared.long_messages;
         long.read(body.len(), move || read_output(method, body))
             .await
     }
@@ -288,6 +288,19 @@ impl Upstream {
             }
         }
     }
+}
+
+/// Returns the error of a request. Prompts and resources have no other answer than an error for
+/// what does not exist or lacks an argument, and servers give it any code: it says nothing about
+/// the server.
+fn failed(method: Method, error: RequestError) -> ToolError {
+    let is_refused = matches!(error, RequestError::Refused(_)) && method != Method::CallTool;
+    let mut error = error.into_tool_error();
+    let is_fault = error.http_status.is_some_and(|status| status >= 500);
+    if is_refused && error.kind == ErrorKind::ServerFault && !is_fault {
+        error.kind = ErrorKind::InvalidCall;
+    }
+    error
 }
 
 fn read_output(method: Method, body: Bytes) -> Result<ToolOutput, ToolError> {

@@ -21,6 +21,12 @@ impl Upstream {
             }
             return self.run(call).await;
         };
+        if call.tool().definition.method.is_list() && !pool.has(owner) {
+            // many clients list all there is and use nothing of it: no process starts for that
+            let _open = pool.open_lead(false).await?;
+            self.first_attempt().await;
+            return self.run(call).await;
+        }
         let lease = pool.lease(owner, call).await?;
         let instance = lease.handle.upstream.as_ref().unwrap_or(self);
         instance.first_attempt().await;

@@ -98,6 +98,11 @@ impl Pool {
         true
     }
 
+    /// Returns `true` if the owner has an instance.
+    pub(in crate::client) fn has(&self, owner: Owner<'_>) -> bool {
+        self.table.lock().has(owner)
+    }
+
     /// Finds the instance of a call's owner, starting one if it has none. It may not be connected
     /// yet.
     ///

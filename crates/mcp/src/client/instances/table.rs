@@ -91,9 +91,14 @@ impl<H: Clone> Table<H> {
         Ok((number, handle))
     }
 
+    /// Returns `true` if the owner has an instance.
+    pub(super) fn has(&self, owner: Owner<'_>) -> bool {
+        self.owners.contains_key(&key(owner))
+    }
+
     /// Returns `true` if instances are ending, and the owner has none of its own yet.
     pub(super) fn has_ending_before(&self, owner: Owner<'_>) -> bool {
-        self.entries.values().any(Entry::is_ending) && !self.owners.contains_key(&key(owner))
+        self.entries.values().any(Entry::is_ending) && !self.has(owner)
     }
 
     /// Returns the lead, which stays open while a clone of it exists; starts it if it is closed.
