@@ -55,6 +55,12 @@ impl ToolGlob {
         &self.set.0
     }
 
+    /// Returns the pattern for the name of the tool.
+    #[must_use]
+    pub fn tool(&self) -> &str {
+        &self.tool.0
+    }
+
     /// Returns `true` if it fits the tool.
     #[must_use]
     pub fn fits(&self, tool: &Tool) -> bool {

@@ -32,7 +32,9 @@ pub(crate) async fn prompts(args: Prompts, state: Option<&StateDir>) -> Outcome 
     if args.json {
         output::line(raw.get());
     } else if method == Method::ListPrompts {
-        table::print("prompt=name title description", items(&result["prompts"]));
+        let prompts = items(&result["prompts"]);
+        note_empty(prompts.is_empty());
+        table::print("prompt=name title description", prompts);
     } else {
         for message in items(&result["messages"]) {
             output::heading(message["role"].as_str().unwrap_or("?"));
@@ -65,6 +67,7 @@ pub(crate) async fn resources(args: Resources, state: Option<&StateDir>) -> Outc
         }
     }
     if !args.json {
+        note_empty(rows.is_empty());
         table::print("uri name type=mimeType", &rows);
     }
     Ok(ExitCode::SUCCESS)
@@ -103,6 +106,16 @@ pub(crate) async fn complete(args: Complete, state: Option<&StateDir>) -> Outcom
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says why nothing may be listed.
+fn note_empty(is_empty: bool) {
+    if is_empty {
+        output::note(
+            "nothing is listed: the servers have none, do not answer, or rules of `[[authorize]]` hide \
+             it from the principal `anonymous`, which asks here",
+        );
+    }
 }
 
 /// Returns the result, and its text.

@@ -63,6 +63,9 @@ fn is_visible(stack: &Stack, caller: &Caller, tool: &Tool) -> bool {
 
 /// Returns the result of a tool with the URIs that clients see, if its set has resources.
 pub(crate) fn of_tool(stack: &Stack, set: &ReplicaSetId, output: ToolOutput) -> ToolOutput {
+    if !rewrite::may_have_uris(output.body()) {
+        return output;
+    }
     let catalogue = stack.catalogue();
     let mut methods = catalogue.methods().iter().map(|entry| entry.tool());
     let reads =

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use callward::core::Method;
 use callward::registry::{Path, rewrite, uri};
+use memchr::memmem;
 
 /// Where the results of a method have names or URIs.
 const fn places(method: Method) -> &'static [Path<'static>] {
@@ -23,14 +24,17 @@ const fn places(method: Method) -> &'static [Path<'static>] {
     }
 }
 
+/// Returns `false` if a result of a tool has no URIs: nearly all lack the word, and escapes that
+/// could spell it.
+pub(super) fn may_have_uris(body: &[u8]) -> bool {
+    let has = |word: &[u8]| memmem::find(body, word).is_some();
+    has(b"uri\"") || has(br"\u00")
+}
+
 /// Returns a result with the names and URIs that clients see; `None` if it has none to change. All
 /// other bytes stay as they are.
 pub(super) fn result(method: Method, body: &Bytes, prefix: &str) -> Option<Bytes> {
     let text = std::str::from_utf8(body).ok()?;
-    // nearly every result of a tool lacks the word, and escapes that could spell it
-    if method == Method::CallTool && !text.contains("uri\"") && !text.contains("\\u00") {
-        return None;
-    }
     let seen = rewrite(text, places(method), |place, own| match place {
         "name" => format!("{prefix}__{own}"),
         _ => uri::with_prefix(own, prefix),

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use callward::auth::rules::Glob;
-use callward::core::Severity;
+use callward::core::{Method, Severity};
 use callward::{Annotations, ReplicaSetId, ServerId};
 use callward_mcp::client::HttpSpec;
 
@@ -218,6 +218,15 @@ impl Faults<'_, '_> {
                 let set = tool.set();
                 if !self.sets.iter().any(|known| Glob::new(set).fits(known)) {
                     let message = self.unknown(set);
+                    self.warn(&format!("{root}.tool.{number}"), message);
+                }
+                // a tool may have any name, but few have a slash
+                let (name, methods) = (tool.tool(), Method::ALL.iter().map(|it| it.as_str()));
+                if name.contains('/')
+                    && !methods.clone().any(|method| Glob::new(name).fits(method))
+                    && let Some(hint) = similar::near(name, methods)
+                {
+                    let message = format!("no method is named {name:?}: {hint}");
                     self.warn(&format!("{root}.tool.{number}"), message);
                 }
             }
