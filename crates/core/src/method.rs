@@ -5,6 +5,7 @@ crate::words! {
     ///
     /// A call of any of them passes the same layers: each server that answers a method has a
     /// [`Tool`](crate::Tool) for it, with the name of the method. All but `tools/call` read only.
+    #[expect(clippy::exhaustive_enums, reason = "each has to be treated")]
     Method {
         /// Calls a tool.
         CallTool = "tools/call",
@@ -25,6 +26,7 @@ crate::words! {
 
 crate::words! {
     /// A list that servers offer and announce changes of.
+    #[expect(clippy::exhaustive_enums, reason = "each has to be treated")]
     List {
         /// The tools.
         Tools = "tools",

@@ -1,37 +1,19 @@
 //! Prompts, resources and completions: lists of all servers, and requests to the server that owns
 //! what they are about.
 
+mod list;
 mod rewrite;
 
-use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
-use callward::core::{Members, Method, nest_ours, readable};
+use callward::core::Method;
 use callward::registry::{Catalogue, uri};
 use callward::{
-    CallRecord, Caller, Delivery, ErrorKind, ReplicaSetId, Stack, Tool, ToolCall, ToolError,
-    ToolOutput,
+    Caller, Delivery, ErrorKind, ReplicaSetId, Stack, Tool, ToolCall, ToolError, ToolOutput,
 };
 use callward_mcp::wire::object;
-use futures_util::FutureExt as _;
-use futures_util::future::join_all;
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
-use tokio::time::timeout;
-
-use crate::assemble::with;
-
-/// More pages of one set's list count as a loop.
-const MAX_PAGES: usize = 100;
-/// The longest list of all sets together, in bytes: each has an equal share.
-const MAX_LIST: usize = 16 << 20;
-/// How long the list of one set may delay those of others.
-const LIST_TIMEOUT: Duration = Duration::from_secs(5);
-/// The largest element of a list, in bytes; and the longest of its names.
-const MAX_ELEMENT: usize = 256 << 10;
-const MAX_NAME: usize = 8 << 10;
+use serde_json::Value;
 
 /// A request of a method other than `tools/call`.
 pub(crate) struct Request<'a> {
@@ -81,6 +63,9 @@ fn rewritten(method: Method, prefix: Option<&str>, output: ToolOutput) -> ToolOu
     let seen = seen.and_then(|body| ToolOutput::from_json(body).ok());
     seen.unwrap_or(output)
 }
+
+/// The tool of a set, the set's prefix, and the parameters as the set knows them.
+type Owner = (Arc<Tool>, Option<String>, Bytes);
 
 impl Request<'_> {
     /// Answers the request with calls, which `run` makes. Errors of a request without a call pass
@@ -133,7 +118,7 @@ impl Request<'_> {
 
     /// Returns the sets that may have what the request is about, with its parameters as they know
     /// it: the set whose prefix it has, or else all sets without a prefix.
-    fn owners(&self, about: &About) -> Result<Vec<(Arc<Tool>, Option<String>, Bytes)>, ToolError> {
+    fn owners(&self, about: &About) -> Result<Vec<Owner>, ToolError> {
         let catalogue = self.stack.catalogue();
         let answering = self.answering(&catalogue);
         let Some((set, prefix, own)) = about.owner(&catalogue) else {
@@ -183,155 +168,6 @@ impl Request<'_> {
         let reference = object::get_member(self.params, "ref").ok().flatten();
         let reference = set(reference.unwrap_or(b"{}"), place, own.as_bytes())?;
         set(self.params, "ref", &reference)
-    }
-
-    /// Lists what all sets have, in their order. A set that fails is left out, unless all fail.
-    async fn list<F>(&self, run: impl Fn(ToolCall) -> F) -> Result<ToolOutput, ToolError>
-    where
-        F: Future<Output = Result<ToolOutput, ToolError>>,
-    {
-        let catalogue = self.stack.catalogue();
-        let answering: Vec<_> = self.answering(&catalogue).collect();
-        let most = MAX_LIST / answering.len().max(1);
-        // a list alone delays no other
-        let limit = match answering.len() {
-            1 => Duration::MAX,
-            _ => LIST_TIMEOUT,
-        };
-        let lists = answering.iter().map(|tool| {
-            let pages = timeout(limit, self.pages(tool, &catalogue, most, &run));
-            pages.map(|listed| {
-                let late = |_| Err(failed(format!("no list within {limit:?}")));
-                listed.unwrap_or_else(late)
-            })
-        });
-        let (mut elements, mut names) = (Vec::new(), HashSet::new());
-        let (mut failure, mut any_answered) = (None, false);
-        for (listed, tool) in join_all(lists).await.into_iter().zip(&answering) {
-            match listed {
-                Ok(listed) => {
-                    any_answered = true;
-                    // of two sets without a prefix, the first one gets the requests
-                    let new = listed
-                        .into_iter()
-                        .filter(|(name, _)| names.insert(name.clone()));
-                    elements.extend(new.map(|(_, element)| element));
-                }
-                Err(error) => {
-                    let (set, method) = (tool.set(), self.method);
-                    match error.kind {
-                        ErrorKind::Protocol => {
-                            tracing::warn!(%set, %method, %error, "its list is left out");
-                        }
-                        // a server that is down is in the log already
-                        _ => tracing::debug!(%set, %method, %error, "its list is left out"),
-                    }
-                    failure = failure.or(Some(error));
-                }
-            }
-        }
-        if let Some(error) = failure.filter(|_| !any_answered) {
-            return Err(error);
-        }
-        let member = self.method.result_member().unwrap_or_default();
-        let elements: Vec<_> = elements.iter().map(|element| element.get()).collect();
-        let list = format!(r#"{{"{member}":[{}]}}"#, elements.join(","));
-        let list = ToolOutput::from_json(list).map_err(|error| failed(error.to_string()));
-        list.map(|list| self.with_hints(list))
-    }
-
-    /// Lists what one set has under its names, all pages of it, from one server. A server need not
-    /// have templates of resources.
-    async fn pages<F>(
-        &self,
-        tool: &Arc<Tool>,
-        catalogue: &Catalogue,
-        most: usize,
-        run: &impl Fn(ToolCall) -> F,
-    ) -> Result<Vec<(String, Box<RawValue>)>, ToolError>
-    where
-        F: Future<Output = Result<ToolOutput, ToolError>>,
-    {
-        let (member, prefix) = (
-            self.method.result_member().unwrap_or_default(),
-            catalogue.prefix(tool.set()),
-        );
-        let (mut elements, mut size) = (Vec::new(), 0);
-        let (mut params, mut cursors) = (json!({}), HashSet::new());
-        let mut pin = None;
-        loop {
-            let record = Arc::new(CallRecord::for_counting());
-            let call = self.stack.prepare_method(tool.clone(), params.to_string());
-            let call = with(call.with_record(record.clone()), pin, ToolCall::pinned_to);
-            let page = match run(call).await {
-                Err(error) if error.reported_code() == Some(METHOD_NOT_FOUND) => {
-                    return Ok(elements);
-                }
-                page => rewritten(self.method, prefix, page?),
-            };
-            size += page.body().len();
-            if size > most {
-                return Err(failed(format!("its list has more than {most} bytes")));
-            }
-            let page = std::str::from_utf8(page.body()).map(Members::read);
-            let Ok(Ok(page)) = page else {
-                return Err(failed("its list cannot be read"));
-            };
-            let listed = page.last(member).map_or("[]", RawValue::get);
-            let listed: Vec<&RawValue> =
-                serde_json::from_str(listed).map_err(|error| failed(error.to_string()))?;
-            let reserved = prefix.is_none().then_some(catalogue);
-            let offered = listed.into_iter();
-            elements.extend(offered.filter_map(|element| self.offered(element, reserved)));
-            let next = page.last("nextCursor").map_or("null", RawValue::get);
-            let Ok(Some(next)) = serde_json::from_str::<Option<String>>(next) else {
-                return Ok(elements);
-            };
-            params = json!({ "cursor": next });
-            if !cursors.insert(next) || cursors.len() >= MAX_PAGES {
-                return Err(failed("its list has no end"));
-            }
-            // another server of the set does not know the cursor
-            pin = record.facts().server.map(|(server, _)| server);
-        }
-    }
-
-    /// Returns an element of a list as clients see it, with its name or URI; `None` if strict
-    /// clients could not read the list with it, or if that is one of another set of this catalogue.
-    fn offered(
-        &self,
-        element: &RawValue,
-        reserved: Option<&Catalogue>,
-    ) -> Option<(String, Box<RawValue>)> {
-        let place = match self.method {
-            Method::ListPrompts => "name",
-            Method::ListTemplates => "uriTemplate",
-            _ => "uri",
-        };
-        let raw = element.get();
-        if raw.len() > MAX_ELEMENT || readable::check_definition(raw.as_bytes()).is_err() {
-            return None;
-        }
-        let members = Members::read(raw).ok()?;
-        let text = |name: &str| {
-            let mut found = members.iter().filter(|(known, _)| *known == name);
-            let (Some((_, text)), None) = (found.next(), found.next()) else {
-                return None;
-            };
-            let text = serde_json::from_str::<String>(text.get()).ok()?;
-            let is_usable = !text.is_empty() && text.len() <= MAX_NAME;
-            (is_usable && !text.contains(char::is_control)).then_some(text)
-        };
-        text("name")?;
-        let about = About::new(place, text(place)?, self.method != Method::ListPrompts);
-        if reserved.is_some_and(|catalogue| about.owner(catalogue).is_some()) {
-            return None;
-        }
-        let element = match nest_ours(raw.as_bytes()).ok()? {
-            Some(nested) => serde_json::from_slice(&nested).ok()?,
-            None => element.to_owned(),
-        };
-        Some((about.name, element))
     }
 
     /// Adds the hints that a modern result has to have. Without those of its server, it may not be
@@ -402,8 +238,6 @@ impl About {
 
 /// The code of a prompt that is unknown, and from 2026-07-28 on of such a resource.
 const INVALID_PARAMS: i64 = -32602;
-/// The code of an unknown method.
-const METHOD_NOT_FOUND: i64 = -32601;
 /// The code of an unknown resource in the revisions before 2026-07-28.
 const RESOURCE_NOT_FOUND: i64 = -32002;
 

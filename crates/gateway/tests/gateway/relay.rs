@@ -42,7 +42,7 @@ fn server(name: &'static str, more: &str) -> String {
 /// Asks a legacy client's gateway, then as a modern client.
 async fn both(gateway: &Gateway, client: &Legacy, method: &str, params: Value) -> [Value; 2] {
     let legacy = client.post(method, Some(7), params.clone()).await;
-    let name = params["name"].as_str().or(params["uri"].as_str());
+    let name = params["name"].as_str().or_else(|| params["uri"].as_str());
     let mut request = gateway.modern(method, params.clone());
     if let Some(name) = name {
         request = request.header("mcp-name", name);
