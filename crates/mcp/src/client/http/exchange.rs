@@ -312,7 +312,7 @@ pub(super) fn aside(link: &Arc<HttpLink>, session: &Arc<Session>, message: Messa
         Message::Notification { method, .. } => match List::changed_by(&method) {
             Some(list) => link.shared.list_changed(list),
             None => {
-                tracing::trace!(server = %link.shared.id, method, %method, "a message of no concern")
+                tracing::trace!(server = %link.shared.id, method, %method, "a message of no concern");
             }
         },
         Message::Request { id, method, .. } if session.info.era == Era::Legacy => {

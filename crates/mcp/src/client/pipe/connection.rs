@@ -314,7 +314,7 @@ impl Connection {
             _ => match List::changed_by(method) {
                 Some(list) => shared.list_changed(list),
                 None => {
-                    tracing::trace!(server = %shared.id, method, "a notification of no concern")
+                    tracing::trace!(server = %shared.id, method, "a notification of no concern");
                 }
             },
         }
