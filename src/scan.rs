@@ -1,5 +1,6 @@
 //! Follows the tools and the connection of one server.
 
+use std::mem;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -173,7 +174,10 @@ impl Scan {
                         // it may have been restarted, and have lost what was written
                         self.shared.cache.purge_set(&self.set);
                         running = None;
-                        is_down = false;
+                        if mem::take(&mut is_down) {
+                            self.announce(List::Prompts);
+                            self.announce(List::Resources);
+                        }
                         server.set_connected(true);
                         self.shared.retry.server_is_back(&self.set);
                         self.note(|now| now.is_connected = true);
@@ -185,15 +189,7 @@ impl Scan {
                         self.shared.cache.purge_set(&self.set);
                     }
                     ServerEvent::ListChanged(list @ (List::Prompts | List::Resources)) => {
-                        let catalogue = self.shared.registry.peek();
-                        let of_list = |tool: &&Arc<Tool>| {
-                            tool.definition.method.list() == Some(list) && *tool.set() == self.set
-                        };
-                        let methods = catalogue.methods().iter().map(|entry| entry.tool());
-                        for tool in methods.filter(of_list) {
-                            self.shared.cache.purge_tool(&self.set, tool.name());
-                        }
-                        self.shared.note_changed(std::iter::once(list));
+                        self.announce(list);
                     }
                     ServerEvent::ListChanged(List::Tools) => {
                         // a tool that is listed as before may do something else from now on
@@ -309,7 +305,8 @@ impl Scan {
     /// Registers a list beside the runtime's threads: it may have thousands of tools, and calls of
     /// other servers must not wait for them.
     async fn register(&self, definitions: Vec<ToolDefinition>) {
-        let tools = definitions.len();
+        let is_tool = |one: &&ToolDefinition| one.method == Method::CallTool;
+        let tools = definitions.iter().filter(is_tool).count();
         let (shared, liveness) = (self.shared.clone(), self.liveness.clone());
         let (set, server) = (self.set.clone(), self.server.clone());
         let registered = spawn_blocking(move || {
@@ -342,6 +339,22 @@ impl Scan {
 
     fn note(&self, change: impl FnOnce(&mut Liveness)) {
         self.liveness.send_modify(change);
+    }
+
+    /// Purges what was read of a list of the set, and notifies clients that it changed, if the set
+    /// has it.
+    fn announce(&self, list: List) {
+        let mut changed = None;
+        let catalogue = self.shared.registry.peek();
+        let of_list = |tool: &&Arc<Tool>| {
+            tool.definition.method.list() == Some(list) && *tool.set() == self.set
+        };
+        let methods = catalogue.methods().iter().map(|entry| entry.tool());
+        for tool in methods.filter(of_list) {
+            self.shared.cache.purge_tool(&self.set, tool.name());
+            changed = Some(list);
+        }
+        self.shared.note_changed(changed.into_iter());
     }
 
     fn settle(&self) {

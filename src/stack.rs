@@ -100,11 +100,13 @@ impl Stack {
         let catalogue = self.0.shared.registry.peek();
         let entry = catalogue.find(tool);
         let entry = entry.ok_or_else(|| self.not_found(tool, &catalogue))?;
-        let mut call = self.prepare_method(entry.tool().clone(), arguments);
+        let call = self.prepare_method(entry.tool().clone(), arguments);
         #[cfg(feature = "auth")]
         if self.policy().is_some() {
+            let mut call = call;
             // a refusal must look like that of the same name without a tool
             call.context_mut().asked_as = Some(tool.into());
+            return Ok(call);
         }
         Ok(call)
     }

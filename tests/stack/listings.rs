@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use callward::{Server, Stack};
-use callward_core::{List, ServerEvent, ToolDefinition};
+use callward_core::{List, Method, ServerEvent, ToolDefinition};
 use callward_testkit::{MockServer, MockService};
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
@@ -91,6 +91,28 @@ async fn a_list_that_changes_all_the_time_is_read_once_a_second_and_at_last() {
     assert!(at.len() > 3 && at[1] < 10.1, "the first at once: {at:?}");
     let pauses = at.windows(2).map(|pair| pair[1] - pair[0]);
     assert!(pauses.clone().all(|pause| pause >= 1.0), "{at:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn prompts_are_announced_when_they_change_and_after_a_restart() {
+    let server = lister(|_, _| Some(Ok(vec![ToolDefinition::method(Method::ListPrompts)])));
+    let stack = started(&server).await;
+    let mut changes = stack.changes();
+    let [prompts, resources] = [List::Prompts, List::Resources].map(ServerEvent::ListChanged);
+    for (events, is_told) in [
+        (vec![resources], false),
+        (vec![prompts], true),
+        (
+            vec![ServerEvent::Down("gone".to_owned()), ServerEvent::Up],
+            true,
+        ),
+    ] {
+        events.iter().for_each(|event| server.mock.emit(event));
+        turns().await;
+        let told = is_told.then_some(Some(List::Prompts));
+        assert_eq!(changes.next().now_or_never(), told, "{events:?}");
+        assert_eq!(changes.next().now_or_never(), None, "{events:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -170,7 +170,12 @@ impl Backend for StackBackend {
             (server.id().as_str(), instructions)
         });
         info.instructions = instructions::combined(said);
-        info.methods = relay::methods(&self.runtime.stack, caller);
+        let mut servers = self.runtime.stack.servers().into_iter();
+        info.methods = match servers.all(|server| server.up) {
+            true => relay::methods(&self.runtime.stack, caller),
+            // one that is not up may answer any of them
+            false => Method::ALL.to_vec(),
+        };
         info
     }
 
@@ -281,5 +286,9 @@ impl Backend for StackBackend {
 
     fn changes(&self, caller: &Caller) -> BoxStream<'static, List> {
         self.listings.changes(&self.runtime.stack, caller)
+    }
+
+    fn answers(&self, caller: &Caller, method: Method) -> bool {
+        relay::methods(&self.runtime.stack, caller).contains(&method)
     }
 }

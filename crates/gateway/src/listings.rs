@@ -1,13 +1,13 @@
 //! The lists of tools that callers see: one for all, or one for each set of tools that the rules
 //! leave to a caller.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::future::ready;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use callward::Stack;
-use callward::core::{BoxStream, Caller, Credential, List, Principal};
+use callward::core::{BoxStream, Caller, Credential, List, Method, Principal};
 use callward::registry::Catalogue;
 use callward_mcp::server::ToolListing;
 use futures_util::StreamExt as _;
@@ -87,10 +87,13 @@ impl Listings {
     ) -> BoxStream<'static, List> {
         let (listings, of, caller) = (self.clone(), stack.clone(), caller.clone());
         let mut last = listings.of(&of, &caller);
+        let lists = |of: &_, caller: &_| relay::methods(of, caller).into_iter().map(Method::list);
+        let mut offered: HashSet<_> = lists(&of, &caller).collect();
         let changes = stack.changes().filter(move |list| {
             if *list != List::Tools {
-                let mut methods = relay::methods(&of, &caller).into_iter();
-                return ready(methods.any(|method| method.list() == Some(*list)));
+                // one that was offered and is not any more has changed, too
+                offered.extend(lists(&of, &caller));
+                return ready(offered.contains(&Some(*list)));
             }
             let now = listings.of(&of, &caller);
             // of several changes at once, the client may have seen the list after the first
@@ -114,11 +117,44 @@ fn list(catalogue: &Catalogue, is_listed: impl Fn(usize) -> bool) -> Arc<ToolLis
 #[cfg(test)]
 mod tests {
     use callward::auth::{Policy, rules::Then};
-    use callward::{ToolSpec, Tools};
+    use callward::core::BoxFuture;
+    use callward::{
+        ServerId, ToolCall, ToolDefinition, ToolError, ToolOutput, ToolServer, ToolSpec, Tools,
+    };
     use futures_util::FutureExt as _;
     use serde_json::{Value, json};
 
     use super::*;
+
+    /// A server that has prompts.
+    struct Prompts(ServerId);
+
+    impl ToolServer for Prompts {
+        fn id(&self) -> &ServerId {
+            &self.0
+        }
+
+        fn list_tools(&self) -> BoxFuture<'_, Result<Vec<ToolDefinition>, ToolError>> {
+            let prompts = ToolDefinition::method(Method::ListPrompts);
+            Box::pin(ready(Ok(vec![prompts])))
+        }
+
+        fn call(&self, _: ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+            Box::pin(ready(Ok(ToolOutput::text("x"))))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_client_is_told_of_the_first_prompts_and_of_the_end_of_the_last() {
+        let stack = Stack::builder().build().await.unwrap();
+        let mut changes = Arc::<Listings>::default().changes(&stack, &Caller::local());
+        let mut told = || changes.next().now_or_never().flatten();
+        let id: ServerId = "s".parse().unwrap();
+        stack.add_server(Prompts(id.clone())).await.unwrap();
+        assert_eq!(told(), Some(List::Prompts));
+        stack.remove_server(&id).unwrap();
+        assert_eq!([told(), told()], [Some(List::Prompts), None]);
+    }
 
     #[tokio::test]
     async fn a_client_is_not_told_of_changes_of_tools_that_it_does_not_see() {

@@ -37,18 +37,18 @@ impl Listing {
             instances,
             ..Self::default()
         };
-        if let Some(first) = definitions.get(MOST) {
+        let mut tools = definitions.iter().enumerate().filter(|(_, it)| is_tool(it));
+        if let Some((at, first)) = tools.nth(MOST) {
             let why = format!("the server lists more than {MOST} tools: this one and all after it");
             let refusal = Refusal::new(server, &first.name, why);
             listing.refused.push(refusal);
-            definitions.truncate(MOST);
+            definitions.truncate(at);
         }
         let mut names = ToolNames::default();
         let inferred = infer(server, &definitions, options);
         for (definition, inferred) in definitions.iter().zip(inferred) {
             let name = &definition.name;
-            let is_tool = definition.method == Method::CallTool;
-            let bound = if is_tool && Method::by_name(name.as_str()).is_some() {
+            let bound = if is_tool(definition) && Method::by_name(name.as_str()).is_some() {
                 Err("its name is that of a method".to_owned())
             } else if names.contains(name) {
                 Err("listed twice".to_owned())
@@ -70,19 +70,22 @@ impl Listing {
     }
 }
 
+fn is_tool(definition: &ToolDefinition) -> bool {
+    definition.method == Method::CallTool
+}
+
 /// Infers the hints of all tools of a server together. Those of methods are known.
 fn infer(server: &ServerId, tools: &[ToolDefinition], options: &SetOptions) -> Vec<Inferred> {
-    let is_tool = |tool: &&ToolDefinition| tool.method == Method::CallTool;
     let listed: Vec<infer::Listed<'_>> = tools
         .iter()
-        .filter(is_tool)
+        .filter(|tool| is_tool(tool))
         .map(|tool| infer::Listed {
             subject: Subject::of(tool, Some(server)),
             declared: &tool.annotations,
         })
         .collect();
     let mut inferred = options.inference().infer_all(&listed).into_iter();
-    let mut of = |tool| is_tool(&tool).then(|| inferred.next()).flatten();
+    let mut of = |tool| is_tool(tool).then(|| inferred.next()).flatten();
     tools
         .iter()
         .map(|tool| of(tool).unwrap_or_default())

@@ -53,8 +53,10 @@ async fn while_calls_end_new_ones_are_refused_and_sessions_go_on() {
         gateway.signal("-TERM").await;
         gateway.says("1 call in flight").await;
         let new = other.post("tools/call", Some(1), report.clone()).await;
+        let read = json!({"uri": "doc:1"});
+        let read = other.post("resources/read", Some(2), read).await;
         let opened = Legacy::with(&url, Vec::new()).await;
-        for refused in [new, opened.err().unwrap()] {
+        for refused in [new, read, opened.err().unwrap()] {
             assert_eq!(refused.status(), 503);
             assert_eq!(refused.headers()["retry-after"], "1");
             let answer = answer_of(&refused.text().await.unwrap());

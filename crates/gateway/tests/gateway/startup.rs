@@ -123,6 +123,8 @@ async fn tools_that_come_after_the_startup_timeout_are_announced() {
     let slow = waits_for(&sign.path()).server("slow");
     let gateway = Gateway::configured(&format!("startup_timeout = \"100ms\"\n{slow}")).await;
     let client = gateway.connect(ClientLifecycleMode::Initialize).await;
+    let declared = client.peer_info().unwrap().capabilities.clone();
+    assert!(declared.prompts.is_some() && declared.resources.is_some());
     let tools = within("the list", client.list_all_tools()).await.unwrap();
     assert_eq!(tools.len(), 0);
     let (status, body) = readiness(&gateway).await;

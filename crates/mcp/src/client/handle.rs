@@ -314,8 +314,8 @@ fn read_output(method: Method, body: Bytes) -> Result<ToolOutput, ToolError> {
     }
     let status = output.as_ref().map(ToolOutput::status);
     if status.is_ok_and(|status| status == OutputStatus::InputRequired) {
-        let text = "the tool asks for input before it goes on, which is not relayed: call it with \
-                    all the arguments that it may need";
+        let text = "the server asks for input before it goes on, which is not relayed: give all \
+                    the arguments that it may need";
         return Err(ToolError::new(
             ErrorKind::InvalidCall,
             Delivery::Answered,

@@ -340,9 +340,15 @@ pub(super) struct Events {
     quiet_until: [Instant; List::ALL.len()],
 }
 
-/// The least time between two announced changes of a list. What is done about each takes time, and
-/// a server may announce them without end.
-const CHANGES_PAUSE: Duration = Duration::from_millis(100);
+/// Returns the least time between two announced changes of a list. What is done about each takes
+/// time, and a server may announce them without end. Clients hear of each change of prompts and
+/// resources, but of tools only once those are listed again, which takes another pause.
+const fn changes_pause(list: List) -> Duration {
+    match list {
+        List::Tools => Duration::from_millis(100),
+        _ => Duration::from_secs(1),
+    }
+}
 
 impl Events {
     /// Returns the next event; nothing after the end.
@@ -386,7 +392,7 @@ impl Events {
             let at = *list as usize;
             if self.read.changed[at] != changed[at] && now >= self.quiet_until[at] {
                 self.read.changed[at] = changed[at];
-                self.quiet_until[at] = now + CHANGES_PAUSE;
+                self.quiet_until[at] = now + changes_pause(*list);
                 return Some(ServerEvent::ListChanged(*list));
             }
         }
@@ -404,22 +410,24 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn endless_changes_are_announced_ten_times_a_second_and_the_last_too() {
-        let id = ServerId::new("s").unwrap();
-        let shared = Shared::new(id, UpstreamOptions::default(), None);
-        let mut events = shared.subscribe();
-        let mut announced = 0;
-        let mut at_once = async || {
-            let event = timeout(Duration::ZERO, events.next()).await;
-            usize::from(event == Ok(Some(ServerEvent::ListChanged(List::Tools))))
-        };
-        for _ in 0..1005 {
-            shared.list_changed(List::Tools);
-            announced += at_once().await;
-            advance(Duration::from_millis(1)).await;
+    async fn endless_changes_are_announced_with_pauses_and_the_last_too() {
+        for (list, times) in [(List::Tools, 11), (List::Prompts, 2), (List::Resources, 2)] {
+            let id = ServerId::new("s").unwrap();
+            let shared = Shared::new(id, UpstreamOptions::default(), None);
+            let mut events = shared.subscribe();
+            let mut announced = 0;
+            let mut at_once = async || {
+                let event = timeout(Duration::ZERO, events.next()).await;
+                usize::from(event == Ok(Some(ServerEvent::ListChanged(list))))
+            };
+            for _ in 0..1005 {
+                shared.list_changed(list);
+                announced += at_once().await;
+                advance(Duration::from_millis(1)).await;
+            }
+            assert_eq!(announced, times, "{list}");
+            advance(changes_pause(list)).await;
+            assert_eq!([at_once().await, at_once().await], [1, 0]);
         }
-        assert!((10..=11).contains(&announced), "{announced}");
-        advance(CHANGES_PAUSE).await;
-        assert_eq!([at_once().await, at_once().await], [1, 0]);
     }
 }

@@ -47,6 +47,13 @@ pub trait Backend: Send + Sync + 'static {
         None
     }
 
+    /// Returns `true` if [`call`](Self::call) answers requests of this method, which is not
+    /// `tools/call`, for this caller now. Asked for each: it must be cheap. Default: none.
+    fn answers(&self, caller: &Caller, method: Method) -> bool {
+        let _ = (caller, method);
+        false
+    }
+
     /// Executes a request of any method but `tools/list`. Dropping the future cancels it.
     ///
     /// A tool that needs what the client did not declare fails with code −32021.
@@ -99,7 +106,8 @@ pub struct Introduction {
     pub version: String,
     /// Guidance for the model. Default: none.
     pub instructions: Option<String>,
-    /// The methods that are answered beside `tools/call`. Default: none.
+    /// The methods to declare beside `tools/call`: those that are or may soon be answered. Legacy
+    /// clients ask for no other. Default: none.
     pub methods: Vec<Method>,
 }
 
@@ -114,12 +122,6 @@ impl Introduction {
             instructions: None,
             methods: Vec::new(),
         }
-    }
-
-    /// Returns `true` if there is such a list; that of tools may be empty.
-    pub(super) fn offers(&self, list: List) -> bool {
-        let mut methods = self.methods.iter();
-        list == List::Tools || methods.any(|method| method.list() == Some(list))
     }
 }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use callward_core::{BoxFuture, BoxStream, Caller, ClientInfo, List, SessionId, Transport};
+use callward_core::{BoxFuture, BoxStream, Caller, ClientInfo, List, Method, SessionId, Transport};
 use futures_util::StreamExt;
 use futures_util::future::Either;
 use futures_util::stream::SelectAll;
@@ -138,9 +138,9 @@ impl Conversation {
         if era == Era::Modern {
             request.check_modern()?;
         }
-        let is_relayed = request.is_relayed();
-        let starting = self.dispatcher.starting(&request);
-        let starting = starting.filter(|_| !is_relayed);
+        // a call waits by itself
+        let is_call = request.relayed == Some(Method::CallTool);
+        let starting = self.dispatcher.starting(&request).filter(|_| !is_call);
         if era == Era::Legacy && request.method == method::INITIALIZE {
             self.agreed = request.agreed_version();
             self.client = request.client_of_session();
@@ -148,7 +148,7 @@ impl Conversation {
         let (caller, client) = (Arc::clone(&self.caller), self.client.clone());
         let mut arrival = Arrival::new(era, caller, Transport::Pipe, client);
         arrival.inbound.protocol_version = self.agreed;
-        if is_relayed || starting.is_some() {
+        if request.relayed.is_some() || starting.is_some() {
             if self.tasks.len() >= MAX_CALLS {
                 return Err(too_many("calls are running", MAX_CALLS));
             }

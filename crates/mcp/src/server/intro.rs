@@ -23,8 +23,10 @@ pub(super) fn discover(info: &Introduction) -> Bytes {
     let mut result = result(Era::Modern, info, Map::new());
     result["supportedVersions"] = json!(KNOWN_VERSIONS);
     let mut capabilities = capabilities(info);
-    for list in List::ALL.iter().filter(|list| !info.offers(**list)) {
-        capabilities[list.as_str()] = json!({});
+    for list in List::ALL {
+        if capabilities.get(list.as_str()).is_none() {
+            capabilities[list.as_str()] = json!({});
+        }
     }
     result["capabilities"] = capabilities;
     with_instructions(result, info)

@@ -147,11 +147,6 @@ impl Request {
         })
     }
 
-    /// Returns `true` if a server answers the request.
-    pub(super) fn is_relayed(&self) -> bool {
-        self.relayed.is_some()
-    }
-
     /// Returns the revision that is agreed on with a client that asks for one.
     pub(super) fn agreed_version(&self) -> Option<&'static str> {
         let asked = self.params.text("protocolVersion")?;

@@ -66,7 +66,7 @@ impl Dispatcher {
                 let name = request.name.as_deref()?;
                 self.backend.starting(Asked::Call(name))
             }
-            _ if request.is_relayed() => Some(listed),
+            _ if request.relayed.is_some() => Some(listed),
             _ => None,
         }
     }
@@ -106,8 +106,11 @@ impl Dispatcher {
     }
 
     fn step(&self, request: &Request, arrival: Arrival) -> Result<Step, Fault> {
-        let begins = [method::CALL_TOOL, method::INITIALIZE, method::LISTEN];
-        if self.drain.is_cancelled() && begins.contains(&request.method.as_str()) {
+        let begins = match request.relayed {
+            Some(method) => !method.is_list(),
+            None => [method::INITIALIZE, method::LISTEN].contains(&request.method.as_str()),
+        };
+        if self.drain.is_cancelled() && begins {
             return Err(self.refuse_new(request, arrival));
         }
         if method::is_list(&request.method) {
@@ -121,10 +124,7 @@ impl Dispatcher {
             },
             (Era::Legacy, method::PING) => Bytes::from_static(b"{}"),
             (Era::Modern, method::DISCOVER) => intro::discover(&self.backend.info(&arrival.caller)),
-            (Era::Modern, method::LISTEN) => {
-                let info = self.backend.info(&arrival.caller);
-                return Subscription::of(request, &info).map(Step::Listen);
-            }
+            (Era::Modern, method::LISTEN) => return Subscription::of(request).map(Step::Listen),
             (_, list) if method::is_list(list) && request.params.get("cursor").is_some() => {
                 let reason = "unknown cursor: the whole list is one page";
                 return Err(Fault::invalid_params(reason));
@@ -137,21 +137,18 @@ impl Dispatcher {
                     .tools(caller)
                     .result(|| backend.info(caller), era, meta)
             }
-            (_, method::CALL_TOOL) => {
-                return self
-                    .call(Method::CallTool, request, arrival)
-                    .map(Step::Call);
-            }
-            (era, other) => {
-                let info = self.backend.info(&arrival.caller);
-                match request.relayed {
-                    Some(method) if info.methods.contains(&method) => {
-                        return self.call(method, request, arrival).map(Step::Call);
-                    }
-                    Some(method) if method.is_list() => intro::empty(era, &info, method),
-                    _ => return Err(Fault::method_not_found(era, other)),
+            (era, other) => match request.relayed {
+                Some(method)
+                    if method == Method::CallTool
+                        || self.backend.answers(&arrival.caller, method) =>
+                {
+                    return self.call(method, request, arrival).map(Step::Call);
                 }
-            }
+                Some(method) if method.is_list() => {
+                    intro::empty(era, &self.backend.info(&arrival.caller), method)
+                }
+                _ => return Err(Fault::method_not_found(era, other)),
+            },
         };
         Ok(Step::Done(Answer::result(&request.id, &result)))
     }
@@ -160,7 +157,7 @@ impl Dispatcher {
         let text = "the server is stopping: ask again after a second";
         let why = ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, text);
         let why = why.with_retry_after(STOPS);
-        if let Some(name) = &request.name {
+        if let (Some(Method::CallTool), Some(name)) = (request.relayed, &request.name) {
             let arrival = arrival.of(request);
             let inbound = Arc::new(arrival.inbound);
             self.backend.refused(name, &arrival.caller, &inbound, &why);

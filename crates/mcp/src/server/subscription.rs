@@ -7,7 +7,6 @@ use serde_json::{Map, Value};
 use crate::wire::object::Known;
 use crate::wire::{RequestId, meta};
 
-use super::Introduction;
 use super::answer::Answer;
 use super::error::Fault;
 use super::request::Request;
@@ -35,8 +34,9 @@ impl Subscription {
         wants: [true; List::ALL.len()],
     };
 
-    /// Reads what a modern client subscribes to. Only notifications of changed lists are offered.
-    pub(super) fn of(request: &Request, info: &Introduction) -> Result<Self, Fault> {
+    /// Reads what a modern client subscribes to. Only notifications of changed lists are offered,
+    /// also of lists that are empty now.
+    pub(super) fn of(request: &Request) -> Result<Self, Fault> {
         let asked = request
             .params
             .get("notifications")
@@ -46,12 +46,7 @@ impl Subscription {
         };
         Ok(Self {
             id: Some(request.id.clone()),
-            wants: std::array::from_fn(|at| {
-                let is_asked = asked
-                    .get(CHANGED[at])
-                    .is_some_and(|raw| &raw[..] == b"true");
-                is_asked && info.offers(List::ALL[at])
-            }),
+            wants: CHANGED.map(|name| asked.get(name).is_some_and(|raw| &raw[..] == b"true")),
         })
     }
 

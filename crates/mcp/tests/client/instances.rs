@@ -145,6 +145,26 @@ async fn the_listing_instance_ends_with_a_session_that_wrote() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_listing_instance_that_crashed_for_one_session_may_list_anything() {
+    let (upstream, mut first, mut script) = lead(LONG).await;
+    let mut events = upstream.events().unwrap();
+    assert_eq!(events.next().await, Some(ServerEvent::Up));
+    first.serve(&upstream, write("1")).await;
+    drop(first);
+    let restarted = async {
+        let mut second = script.accept().await;
+        second.initialize().await;
+        second
+    };
+    let (event, _second) = tokio::join!(events.next(), restarted);
+    assert_eq!(event, Some(ServerEvent::Stale));
+    for list in List::ALL {
+        let event = events.next().await;
+        assert_eq!(event, Some(ServerEvent::ListChanged(*list)));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_closed_listing_instance_is_started_to_list() {
     let (upstream, mut first, mut script) = lead(LONG).await;
     first.serve(&upstream, write("1")).await;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use callward_core::{
-    BoxFuture, BoxStream, Caller, Delivery, ErrorKind, LimitReached, List, ServerId, ToolError,
-    ToolOutput,
+    BoxFuture, BoxStream, Caller, Delivery, ErrorKind, LimitReached, List, Method, ServerId,
+    ToolError, ToolOutput,
 };
 use callward_mcp::server::{Asked, Backend, CallRequest, Introduction, ToolListing};
 use futures_util::StreamExt;
@@ -212,6 +212,10 @@ impl Backend for Bench {
                 let _ = started.wait_for(|started| *started).await;
             })
         })
+    }
+
+    fn answers(&self, _: &Caller, method: Method) -> bool {
+        *self.started.borrow() && method == Method::GetPrompt
     }
 
     fn call(&self, request: CallRequest) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {

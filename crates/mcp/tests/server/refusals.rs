@@ -30,7 +30,7 @@ const REQUESTS: &str = r#"
 400 -32602 | tools/call          | "name":"a","n\u0061me":"b" |
 400 -32602 | tools/call          | "name":"echo","_meta":{"traceparent":"a","traceparent":"b"} | mcp-protocol-version= mcp-method=
 400 -32602 | tools/call          | "name":"echo","_meta":1    | mcp-protocol-version= mcp-method=
-200 -32601 | prompts/get         |                            |
+200 -32602 | prompts/get         |                            |
 200 -32601 | resources/read      |                            |
 200 -32601 | logging/setLevel    |                            |
 200 -32601 | completion/complete |                            |

@@ -1,5 +1,7 @@
 //! Definitions that clients may be unable to read are left out, and only they.
 
+use callward_core::{Method, ToolDefinition};
+
 use crate::bed::{Bed, assert_refused, definition, server};
 
 /// Lists this definition beside a plain one; returns why it is not offered.
@@ -64,7 +66,12 @@ fn an_oversized_list_does_not_displace_other_servers() {
 fn of_one_server_10_000_tools_are_offered() {
     let bed = Bed::default();
     let named = (0..10_002).map(|at| format!(r#"{{"name":"tool_{at}","inputSchema":{{}}}}"#));
-    bed.add("s", "s", named.map(definition).collect());
+    let methods = [ToolDefinition::method(Method::ListPrompts)];
+    bed.add(
+        "s",
+        "s",
+        methods.into_iter().chain(named.map(definition)).collect(),
+    );
     assert_eq!(bed.catalogue().entries().len(), 10_000);
     let expected = "tool_10000: the server lists more than 10000";
     assert_refused(&bed.refusals(), &[expected]);

@@ -1,5 +1,6 @@
 //! The events of a server with instances: those of the lead, unless a loss is one owner's alone.
 
+use std::slice;
 use std::sync::Weak;
 use std::time::Duration;
 
@@ -16,15 +17,15 @@ const SOON: Duration = Duration::from_secs(5);
 pub(in crate::client) struct Heard {
     events: Events,
     pool: Weak<Pool>,
-    queued: Option<ServerEvent>,
+    queued: slice::Iter<'static, List>,
 }
 
 impl Heard {
-    pub(in crate::client) const fn new(events: Events, pool: Weak<Pool>) -> Self {
+    pub(in crate::client) fn new(events: Events, pool: Weak<Pool>) -> Self {
         Self {
             events,
             pool,
-            queued: None,
+            queued: [].iter(),
         }
     }
 
@@ -33,8 +34,8 @@ impl Heard {
     /// A lead that serves one session may crash of what that session does. The others have
     /// instances of their own, so the server is not down for them unless the lead stays away.
     pub(in crate::client) async fn next(&mut self) -> Option<ServerEvent> {
-        if let Some(event) = self.queued.take() {
-            return Some(event);
+        if let Some(list) = self.queued.next() {
+            return Some(ServerEvent::ListChanged(*list));
         }
         let event = self.events.next().await?;
         let pool = self.pool.upgrade();
@@ -51,8 +52,8 @@ impl Heard {
             false
         };
         if tokio::time::timeout(SOON, back).await == Ok(true) {
-            // started again, it may list other tools
-            self.queued = Some(ServerEvent::ListChanged(List::Tools));
+            // started again, all that it lists may be other
+            self.queued = List::ALL.iter();
             return Some(ServerEvent::Stale);
         }
         Some(event)

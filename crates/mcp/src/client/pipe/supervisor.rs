@@ -164,7 +164,7 @@ async fn attend(
     connection.reason()
 }
 
-/// Asks for changes of the tools, again whenever the server ends the subscription.
+/// Asks for changes of the lists, again whenever the server ends the subscription.
 async fn listen(shared: &Shared, live: &Live, announces: &[List]) {
     let mut backoff = Backoff::new(shared.options.reconnect_cap);
     let ask = peer::listen(announces);
@@ -172,7 +172,7 @@ async fn listen(shared: &Shared, live: &Live, announces: &[List]) {
         backoff.pause().await;
         if let Err(error) = live.connection.request(&ask, &live.style).await {
             let error = error.into_tool_error();
-            tracing::debug!(server = %shared.id, %error, "changes of tools are not announced");
+            tracing::debug!(server = %shared.id, %error, "changes of lists are not announced");
             // asking again would not help; the connection itself is watched elsewhere
             return std::future::pending().await;
         }

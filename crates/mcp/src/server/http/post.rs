@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
-use callward_core::{Caller, Transport};
+use callward_core::{Caller, Method, Transport};
 use futures_util::future::Either;
 use futures_util::{StreamExt, stream};
 use http::header::WWW_AUTHENTICATE;
@@ -94,7 +94,7 @@ async fn answer(
         Era::Legacy => endpoint.session(caller, parts)?,
     };
     // a modern call waits, too: which headers it must have is known once its tool is listed
-    if (era == Era::Modern || !request.is_relayed())
+    if (era == Era::Modern || request.relayed != Some(Method::CallTool))
         && let Some(started) = endpoint.dispatcher.starting(request)
     {
         started.await;
