@@ -148,12 +148,12 @@ mod tests {
     async fn a_client_is_told_of_the_first_prompts_and_of_the_end_of_the_last() {
         let stack = Stack::builder().build().await.unwrap();
         let mut changes = Arc::<Listings>::default().changes(&stack, &Caller::local());
-        let mut told = || changes.next().now_or_never().flatten();
+        let mut heard = || changes.next().now_or_never().flatten();
         let id: ServerId = "s".parse().unwrap();
         stack.add_server(Prompts(id.clone())).await.unwrap();
-        assert_eq!(told(), Some(List::Prompts));
+        assert_eq!(heard(), Some(List::Prompts));
         stack.remove_server(&id).unwrap();
-        assert_eq!([told(), told()], [Some(List::Prompts), None]);
+        assert_eq!([heard(), heard()], [Some(List::Prompts), None]);
     }
 
     #[tokio::test]
