@@ -200,7 +200,10 @@ impl Stack {
         let inner = &*self.0;
         let _one_at_a_time = inner.changing.lock();
         let roster = inner.roster.load_full();
-        check_ids(&roster, &servers)?;
+        let mut ids: HashSet<&ServerId> = roster.all().map(Known::id).collect();
+        if let Some(twice) = servers.iter().map(Server::id).find(|id| !ids.insert(id)) {
+            return Err(BuildError::DuplicateServer(twice.clone()));
+        }
         let sets: HashSet<_> = servers.iter().map(|one| one.set.clone()).collect();
         let of_sets = roster.specs().filter(|spec| sets.contains(&spec.set));
         let mut options = inner.settings.set_options(of_sets.chain(&servers))?;
@@ -354,14 +357,4 @@ impl Inner {
         self.rates.retain_sets(keep);
         shared.cache.retain_sets(keep);
     }
-}
-
-fn check_ids(roster: &Roster, servers: &[Server]) -> Result<(), BuildError> {
-    let mut ids: HashSet<&ServerId> = roster.all().map(Known::id).collect();
-    for id in servers.iter().map(Server::id) {
-        if !ids.insert(id) {
-            return Err(BuildError::DuplicateServer(id.clone()));
-        }
-    }
-    Ok(())
 }

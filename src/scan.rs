@@ -100,9 +100,6 @@ impl Shared {
             self.events
                 .send(|| RouteEvent::ToolRenamed { set, tool, name });
         }
-        if changes.is_empty() {
-            return;
-        }
         let listed = changes
             .added
             .iter()
@@ -188,15 +185,13 @@ impl Scan {
                         self.shared.breakers.reset_instances(self.server.id());
                         self.shared.cache.purge_set(&self.set);
                     }
-                    ServerEvent::ListChanged(list @ (List::Prompts | List::Resources)) => {
-                        self.announce(list);
-                    }
                     ServerEvent::ListChanged(List::Tools) => {
                         // a tool that is listed as before may do something else from now on
                         self.shared.cache.purge_set(&self.set);
                         // a listing that runs may have read what was before
                         due = Some(earliest.max(quiet));
                     }
+                    ServerEvent::ListChanged(list) => self.announce(list),
                     ServerEvent::Down(reason) => {
                         match is_down {
                             // one that cannot be started says so at each attempt
@@ -305,8 +300,6 @@ impl Scan {
     /// Registers a list beside the runtime's threads: it may have thousands of tools, and calls of
     /// other servers must not wait for them.
     async fn register(&self, definitions: Vec<ToolDefinition>) {
-        let is_tool = |one: &&ToolDefinition| one.method == Method::CallTool;
-        let tools = definitions.iter().filter(is_tool).count();
         let (shared, liveness) = (self.shared.clone(), self.liveness.clone());
         let (set, server) = (self.set.clone(), self.server.clone());
         let registered = spawn_blocking(move || {
@@ -323,7 +316,7 @@ impl Scan {
             shared.follow(&set, &changes);
             if !changes.is_empty() {
                 tracing::info!(
-                    %server, tools,
+                    %server, tools = registry.peek().offered_by(server),
                     added = changes.added.len(), changed = changes.changed.len(),
                     removed = changes.removed.len(), "tools registered"
                 );

@@ -99,7 +99,7 @@ async fn prompts_are_announced_when_they_change_and_after_a_restart() {
     let stack = started(&server).await;
     let mut changes = stack.changes();
     let [prompts, resources] = [List::Prompts, List::Resources].map(ServerEvent::ListChanged);
-    for (events, is_told) in [
+    for (events, is_announced) in [
         (vec![resources], false),
         (vec![prompts], true),
         (
@@ -109,8 +109,8 @@ async fn prompts_are_announced_when_they_change_and_after_a_restart() {
     ] {
         events.iter().for_each(|event| server.mock.emit(event));
         turns().await;
-        let told = is_told.then_some(Some(List::Prompts));
-        assert_eq!(changes.next().now_or_never(), told, "{events:?}");
+        let expected = is_announced.then_some(Some(List::Prompts));
+        assert_eq!(changes.next().now_or_never(), expected, "{events:?}");
         assert_eq!(changes.next().now_or_never(), None, "{events:?}");
     }
 }

@@ -86,10 +86,8 @@ fn infer(server: &ServerId, tools: &[ToolDefinition], options: &SetOptions) -> V
         .collect();
     let mut inferred = options.inference().infer_all(&listed).into_iter();
     let mut of = |tool| is_tool(tool).then(|| inferred.next()).flatten();
-    tools
-        .iter()
-        .map(|tool| of(tool).unwrap_or_default())
-        .collect()
+    let of_each = tools.iter().map(|tool| of(tool).unwrap_or_default());
+    of_each.collect()
 }
 
 /// Weighs the hints of one definition, and derives its plan.

@@ -88,7 +88,7 @@ pub trait Backend: Send + Sync + 'static {
 pub enum Asked<'a> {
     /// [`Backend::info`]: `initialize` or `server/discover`.
     Info,
-    /// [`Backend::tools`]: `tools/list`.
+    /// [`Backend::tools`], or a request of a method other than `tools/call`.
     Tools,
     /// [`Backend::call`] of the tool of this name.
     Call(&'a str),

@@ -8,7 +8,7 @@
 //! **Rule.** A request that states its revision in `_meta` is modern, and so are `server/discover`
 //! and `subscriptions/listen`; anything else is legacy. `initialize` or `server/discover`,
 //! `tools/list`, `tools/call`, `ping` (legacy) and `subscriptions/listen` (modern) are answered,
-//! and each [`Method`](callward_core::Method) that the backend declares; the other lists are empty.
+//! and each [`Method`](callward_core::Method) that the backend answers; the other lists are empty.
 //! Every other method is refused as unknown.
 #![doc = include_str!("details.md")]
 
