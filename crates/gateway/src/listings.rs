@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_is_told_of_the_first_prompts_and_of_the_end_of_the_last() {
+    async fn a_client_is_notified_of_the_first_prompts_and_of_the_last() {
         let stack = Stack::builder().build().await.unwrap();
         let mut changes = Arc::<Listings>::default().changes(&stack, &Caller::local());
         let mut heard = || changes.next().now_or_never().flatten();
@@ -142,17 +142,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_is_not_told_of_changes_of_tools_that_it_does_not_see() {
+    async fn a_client_is_notified_of_changes_of_tools_that_it_sees() {
         let deny = json!({"tool": ["hidden.*"], "then": "deny"});
         let rules = vec![serde_json::from_value(deny).unwrap()];
         let policy = Policy::new(rules, Then::Allow);
         let stack = Stack::builder().authorize(policy).build().await.unwrap();
         let mut changes = Arc::<Listings>::default().changes(&stack, &Caller::local());
-        for (name, is_told) in [("hidden", false), ("shown", true), ("hidden2", true)] {
+        for (name, is_notified) in [("hidden", false), ("shown", true), ("hidden2", true)] {
             let run = |_: Value| ready(Ok::<_, String>("x"));
             let tools = Tools::new(name).unwrap().tool(ToolSpec::new("get_x"), run);
             stack.add_server(tools.unwrap()).await.unwrap();
-            assert_eq!(changes.next().now_or_never().is_some(), is_told, "{name}");
+            assert_eq!(
+                changes.next().now_or_never().is_some(),
+                is_notified,
+                "{name}"
+            );
         }
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// Where a string is: the names of members from the outermost on. `*` stands for each element of an
-/// array; a value that is no array is taken for its only element.
+/// array; any other value is taken for its only element.
 pub type Path<'a> = &'a [&'a str];
 
 /// Returns the text with other strings at these paths; `None` if it has none there. `change` gets

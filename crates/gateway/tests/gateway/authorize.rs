@@ -56,7 +56,7 @@ async fn a_denied_tool_is_not_listed_and_its_calls_leave_a_record() {
             text(&shown.stdout)
         );
     }
-    // an operator is told which rule hides it, and as whom the command calls
+    // an operator learns which rule hides it, and as whom the command calls
     let call = [&["call", "orders__get_order"], &gateway.here()[..]].concat();
     let said = ends(&call).await;
     let said = text(&said.stderr);

@@ -182,8 +182,8 @@ async fn short_sessions(gateway: &Gateway, count: usize) {
 async fn two_hundred_short_sessions_leave_no_process_and_no_descriptor() {
     let marked = Marked::new();
     let leaves = r#"[ -n "$began" ] || { began=1; setsid sleep 1000 >/dev/null 2>&1 & }"#;
-    // the instance that lists the tools ends too
-    let config = marked.config(&script(leaves, "says x"), "spare = 0");
+    // the instance that lists the tools ends too, once it is idle
+    let config = marked.config(&script(leaves, "says x"), "spare = 0\nidle = \"1s\"");
     let gateway = Gateway::configured(&config).await;
     // the runtime makes some descriptors of its own at the first child
     short_sessions(&gateway, 1).await;
