@@ -9,7 +9,7 @@ use crate::sources::{root, sources};
 /// The most lines of code, without comments, blank lines and tests. A budget falls with its crate.
 const BUDGETS: [(&str, usize); 18] = [
     ("audit", 1519),
-    ("auth", 2814),
+    ("auth", 2816),
     ("breaker", 1238),
     ("cache", 4021),
     ("chaos", 702),

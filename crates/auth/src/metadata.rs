@@ -72,23 +72,26 @@ pub enum Challenge<'a> {
 }
 
 impl Challenge<'_> {
-    /// Returns the value. With the URL of the endpoint's metadata it says where clients learn how
-    /// to get a token, and for which scopes.
+    /// Returns the value, with the parameters in the order of the MCP specification. With the URL
+    /// of the endpoint's metadata it says where clients learn how to get a token.
     #[must_use]
     pub fn header(self, metadata: Option<&Url>) -> HeaderValue {
-        let (error, scopes) = match self {
-            Self::Missing => (None, SCOPES[0].to_owned()),
-            Self::Invalid => (Some("error=\"invalid_token\""), SCOPES[0].to_owned()),
+        let metadata = metadata.map(|url| format!("resource_metadata={}", quoted(url.as_str())));
+        // what no client can ask for is not named
+        let read = metadata
+            .as_ref()
+            .map(|_| format!("scope={}", quoted(SCOPES[0])));
+        let parts = match self {
+            Self::Missing => [None, metadata, read],
+            Self::Invalid => [Some("error=\"invalid_token\"".to_owned()), metadata, read],
             Self::InsufficientScope(scopes) => {
-                (Some("error=\"insufficient_scope\""), scopes.join(" "))
+                let scopes = format!("scope={}", quoted(&scopes.join(" ")));
+                let error = "error=\"insufficient_scope\"".to_owned();
+                [Some(error), Some(scopes), metadata]
             }
         };
-        let how = metadata.map(|url| {
-            let (url, scopes) = (quoted(url.as_str()), quoted(&scopes));
-            format!("resource_metadata={url}, scope={scopes}")
-        });
-        let parts = error.into_iter().chain(how.as_deref());
-        let text = format!("Bearer {}", Vec::from_iter(parts).join(", "));
+        let parts: Vec<_> = parts.into_iter().flatten().collect();
+        let text = format!("Bearer {}", parts.join(", "));
         // what is quoted is ASCII, so there is no error
         HeaderValue::try_from(text.trim_end()).unwrap_or(HeaderValue::from_static("Bearer"))
     }
@@ -155,7 +158,7 @@ mod tests {
             (
                 Challenge::InsufficientScope(&["tools:read", "tools:destroy"]),
                 format!(
-                    "Bearer error=\"insufficient_scope\", {at}, scope=\"tools:read tools:destroy\""
+                    "Bearer error=\"insufficient_scope\", scope=\"tools:read tools:destroy\", {at}"
                 ),
             ),
         ] {
@@ -183,7 +186,7 @@ mod tests {
                 });
                 rest = &after[end.unwrap() + 1..];
             }
-            prop_assert_eq!(outside + rest, "Bearer error=, resource_metadata=, scope=");
+            prop_assert_eq!(outside + rest, "Bearer error=, scope=, resource_metadata=");
         }
     }
 }

@@ -161,7 +161,7 @@ async fn refuses(config: &str, clients: &[Client], rows: &[Row], good: &str) {
     }
     let good = [good.to_owned()];
     let scopes = "scope=\"tools:read tools:destroy\"";
-    let step_up = format!("Bearer error=\"insufficient_scope\", {about}, {scopes}");
+    let step_up = format!("Bearer error=\"insufficient_scope\", {scopes}, {about}");
     for (client, is_modern) in &ways {
         for (tool, status, challenge) in [(read, 200, ""), (delete, 403, &*step_up)] {
             let request = call(&gateway, *is_modern, tool, &good);
