@@ -15,7 +15,7 @@ const BUDGETS: [(&str, usize); 18] = [
     ("chaos", 702),
     ("core", 9340),
     ("facade", 3158),
-    ("gateway", 11036),
+    ("gateway", 11049),
     ("limit", 1553),
     ("loopguard", 389),
     ("mcp", 9698),

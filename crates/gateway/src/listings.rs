@@ -1,12 +1,14 @@
-//! The lists of tools that callers see: one for each set of tools that the rules leave to a caller.
+//! The lists of tools that callers see: one for all, or one for each set of tools that the rules
+//! leave to a caller.
 
 use std::collections::{HashMap, HashSet};
 use std::future::ready;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use callward::Stack;
 use callward::core::{BoxStream, Caller, Credential, List, Method, Principal};
-use callward::registry::{Catalogue, Entry};
+use callward::registry::Catalogue;
 use callward_mcp::server::ToolListing;
 use futures_util::StreamExt as _;
 use parking_lot::Mutex;
@@ -20,7 +22,11 @@ const MAX_LISTINGS: usize = 32;
 
 /// The listings of the current catalogue.
 #[derive(Default)]
-pub(crate) struct Listings(Mutex<Kept>);
+pub(crate) struct Listings {
+    /// For all callers, where there are no rules.
+    all: ArcSwap<ToolListing>,
+    some: Mutex<Kept>,
+}
 
 #[derive(Default)]
 struct Kept {
@@ -35,7 +41,16 @@ impl Listings {
     /// Returns the list that a caller sees now: the same one while its tools are the same.
     pub(crate) fn of(&self, stack: &Stack, caller: &Caller) -> Arc<ToolListing> {
         let catalogue = stack.catalogue();
-        let mut kept = self.0.lock();
+        let Some(policy) = stack.policy() else {
+            let all = self.all.load_full();
+            if all.generation == catalogue.generation() {
+                return all;
+            }
+            let all = list(&catalogue, |_| true);
+            self.all.store(all.clone());
+            return all;
+        };
+        let mut kept = self.some.lock();
         if kept.generation != catalogue.generation() {
             *kept = Kept {
                 generation: catalogue.generation(),
@@ -47,17 +62,17 @@ impl Listings {
             return known.clone();
         }
         let entries = catalogue.entries().iter();
-        let policy = stack.policy();
-        let is_listed =
-            |entry: &Arc<Entry>| policy.is_none_or(|policy| policy.lists(caller, entry.tool()));
-        let listed: Vec<bool> = entries.map(is_listed).collect();
+        let listed: Vec<bool> = entries
+            .map(|entry| policy.lists(caller, entry.tool()))
+            .collect();
         if kept.callers.len() >= MAX_CALLERS || kept.listings.len() >= MAX_LISTINGS {
             kept.callers.clear();
             kept.listings.clear();
         }
+        let is_listed = |place| listed.get(place).is_some_and(|listed| *listed);
         let listing = match kept.listings.get(&listed) {
             Some(listing) => listing.clone(),
-            None => list(&catalogue, &listed),
+            None => list(&catalogue, is_listed),
         };
         kept.listings.insert(listed, listing.clone());
         kept.callers.insert(key, listing.clone());
@@ -91,11 +106,11 @@ impl Listings {
     }
 }
 
-/// Lists the tools that are `listed`, by their places, with the servers' own bytes.
-fn list(catalogue: &Catalogue, listed: &[bool]) -> Arc<ToolListing> {
-    let tools = catalogue.entries().iter().zip(listed);
-    let tools = tools.filter(|(_, listed)| **listed);
-    let tools = tools.map(|(entry, _)| entry.listed().clone()).collect();
+/// Lists the tools of these places with the servers' own bytes.
+fn list(catalogue: &Catalogue, is_listed: impl Fn(usize) -> bool) -> Arc<ToolListing> {
+    let tools = catalogue.entries().iter().enumerate();
+    let tools = tools.filter(|(place, _)| is_listed(*place));
+    let tools = tools.map(|(_, entry)| entry.listed().clone()).collect();
     Arc::new(ToolListing::new(catalogue.generation(), tools))
 }
 
