@@ -17,7 +17,7 @@
     clippy::exhaustive_enums,
     clippy::exhaustive_structs,
     clippy::must_use_candidate,
-    reason = "it is never published: nobody depends on another version of it"
+    reason = "it is never published, so no other crate depends on a version of it"
 )]
 
 pub mod calls;

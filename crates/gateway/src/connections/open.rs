@@ -268,7 +268,7 @@ impl Place {
     }
 }
 
-/// What a control frame of HTTP/2 costs: so many may come without anything else in the long run.
+/// What a control frame of HTTP/2 costs of the allowance, which grows with time: 100 a second.
 /// One takes some microseconds of work.
 const FRAME: Duration = Duration::from_millis(10);
 
