@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use crate::Freshness;
@@ -28,7 +28,7 @@ pub enum OutputStatus {
 }
 
 /// The answer of a tool: the MCP `CallToolResult` object, byte for byte as it came if all can read
-/// it.
+/// it, but without a `resultType` of `complete`, which is the default.
 ///
 /// Cloning copies a pointer. Only the two members that policy needs are parsed.
 ///
@@ -69,8 +69,13 @@ pub enum InvalidOutput {
 struct Head<'a> {
     #[serde(default)]
     is_error: Option<bool>,
-    #[serde(default, borrow)]
-    result_type: Option<std::borrow::Cow<'a, str>>,
+    #[serde(default, borrow, deserialize_with = "stated")]
+    result_type: Option<&'a RawValue>,
+}
+
+/// Reads a member that may be null, which is not the same as absent.
+fn stated<'de, D: Deserializer<'de>>(raw: D) -> Result<Option<&'de RawValue>, D::Error> {
+    Deserialize::deserialize(raw).map(Some)
 }
 
 impl ToolOutput {
@@ -90,13 +95,20 @@ impl ToolOutput {
         }
         readable::check(&body).map_err(InvalidOutput::Unreadable)?;
         let head: Head<'_> = serde_json::from_slice(&body).map_err(InvalidOutput::Json)?;
-        let status = match head.result_type.as_deref() {
-            None | Some("complete") => OutputStatus::Complete,
-            Some("input_required") => OutputStatus::InputRequired,
-            Some(_) => OutputStatus::Other,
-        };
         let is_error = head.is_error.unwrap_or(false);
-        Ok(Self::new(body, is_error, status))
+        let Some(stated) = head.result_type else {
+            return Ok(Self::new(body, is_error, OutputStatus::Complete));
+        };
+        let name: Option<String> =
+            serde_json::from_str(stated.get()).map_err(InvalidOutput::Json)?;
+        Ok(match name.as_deref() {
+            None | Some("complete") => {
+                let body = meta::without_result_type(&body, stated).map_err(InvalidOutput::Json)?;
+                Self::new(body, is_error, OutputStatus::Complete)
+            }
+            Some("input_required") => Self::new(body, is_error, OutputStatus::InputRequired),
+            Some(_) => Self::new(body, is_error, OutputStatus::Other),
+        })
     }
 
     /// Answers with one block of text.
@@ -238,6 +250,35 @@ mod tests {
         assert_eq!(&output.body()[..], raw.as_bytes());
         assert_eq!(output.status(), OutputStatus::InputRequired);
         assert!(!output.is_error());
+    }
+
+    #[test]
+    fn a_result_type_of_complete_is_left_out_and_no_other_byte() {
+        for (raw, body) in [
+            (r#"{"resultType":"complete","n" : 1e2}"#, r#"{"n" : 1e2}"#),
+            (
+                r#" { "n":1e2 , "resultType" : null } "#,
+                r#" { "n":1e2  } "#,
+            ),
+            (
+                r#"{"n":1,"resultType":"complete","resultTyp":2}"#,
+                r#"{"n":1,"resultTyp":2}"#,
+            ),
+            (r#"{ "resultType":"complete"}"#, "{}"),
+            (
+                r#"{"resultTyp\u0065":"complet\u0065","n":1e2}"#,
+                r#"{"n":1e2}"#,
+            ),
+            (
+                r#"{"x":{"resultType":"complete"}}"#,
+                r#"{"x":{"resultType":"complete"}}"#,
+            ),
+        ] {
+            let output = ToolOutput::from_json(raw).unwrap();
+            assert_eq!(std::str::from_utf8(output.body()).unwrap(), body);
+            assert_eq!(output.status(), OutputStatus::Complete);
+        }
+        assert!(ToolOutput::from_json(r#"{"resultType":7}"#).is_err());
     }
 
     #[test]

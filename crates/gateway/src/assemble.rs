@@ -15,6 +15,7 @@ use callward_mcp::client::{CommandSpec, HttpSpec, Target, Upstream, UpstreamOpti
 use crate::config::{self, Config, ServerConfig, ToolRule, caching};
 use crate::error::AppError;
 use crate::metrics::Telemetry;
+use crate::relay::Prefixed;
 use crate::{audit, telemetry};
 
 /// Whether children inherit the environment of this process.
@@ -173,6 +174,10 @@ pub(crate) fn upstream_of(
     };
     let mut options = UpstreamOptions::default();
     options.observer = observer;
+    options.rewrite = match &config.prefix {
+        Some(prefix) => Some(Arc::new(Prefixed(prefix.clone()))),
+        None => None,
+    };
     options.era = table.era;
     options.max_message = config::as_usize(table.max_message);
     let users = table.max_concurrent.saturating_add(table.max_instances);

@@ -257,9 +257,7 @@ impl Backend for StackBackend {
         Box::pin(async move {
             let _counted = counted;
             let (call, taken) = reports.begin(call?);
-            let set = call.tool().set().clone();
             let result = recorder.run(&stack, &name, call).await;
-            let result = result.map(|output| relay::of_tool(&stack, &set, output));
             let result = result.map_err(|error| match knows_verifier(&stack, &caller, &error) {
                 true => error,
                 false => error.without_verifier(),

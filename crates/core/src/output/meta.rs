@@ -124,6 +124,30 @@ fn nested(meta: &str) -> Option<String> {
     Some(format!("{{{}}}", all.join(",")))
 }
 
+/// Removes the member `resultType` that has this value. Every other byte stays as it is, unless the
+/// name is written with escapes.
+pub(super) fn without_result_type(body: &[u8], value: &RawValue) -> serde_json::Result<Bytes> {
+    let (before, rest) = body.split_at(place(body, value));
+    let after = rest.get(value.get().len()..).unwrap_or_default();
+    let name = before.trim_ascii_end().strip_suffix(b":");
+    let name = name.and_then(|name| name.trim_ascii_end().strip_suffix(b"\"resultType\""));
+    if let Some(before) = name {
+        // with the comma that follows, or else with that before it
+        return Ok(match after.trim_ascii_start().strip_prefix(b",") {
+            Some(after) => [before, after].concat().into(),
+            None => {
+                let before = before.trim_ascii_end();
+                let before = before.strip_suffix(b",").unwrap_or(before);
+                [before, after].concat().into()
+            }
+        });
+    }
+    let members: Members<'_> = serde_json::from_slice(body)?;
+    let others = members.iter().filter(|(name, _)| *name != "resultType");
+    let others = others.map(|(name, value)| format!("{}:{}", serde_json::Value::from(name), value));
+    Ok(format!("{{{}}}", others.collect::<Vec<_>>().join(",")).into())
+}
+
 /// Adds a member at the end of an object.
 fn append(object: &[u8], member: &str) -> Bytes {
     let end = object.iter().rposition(|byte| *byte == b'}');

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::runtime::Runtime;
-use crate::{relay, view};
+use crate::view;
 
 /// One call and its outcome.
 #[derive(Debug, Serialize)]
@@ -50,7 +50,6 @@ pub(super) async fn make(
     let (called, applied) = (call.tool().clone(), call.applied());
     let started = Instant::now();
     let answer = runtime.recorder.run(stack, tool, call).await;
-    let answer = answer.map(|output| relay::of_tool(stack, called.set(), output));
     let took = started.elapsed();
     let facts = record.facts();
     let trail = Trail::observed(&called, applied, &facts, Some(&answer));

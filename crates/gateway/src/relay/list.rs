@@ -13,7 +13,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 
-use super::{About, Request, failed, rewritten};
+use super::{About, Request, failed};
 use crate::assemble::with;
 
 /// The code of an unknown method.
@@ -96,10 +96,8 @@ impl Request<'_> {
     where
         F: Future<Output = Result<ToolOutput, ToolError>>,
     {
-        let (member, prefix) = (
-            self.method.result_member().unwrap_or_default(),
-            catalogue.prefix(tool.set()),
-        );
+        let member = self.method.result_member().unwrap_or_default();
+        let is_prefixed = catalogue.prefix(tool.set()).is_some();
         let (mut elements, mut size) = (Vec::new(), 0);
         let (mut params, mut cursors) = (json!({}), HashSet::new());
         let mut pin = None;
@@ -111,7 +109,7 @@ impl Request<'_> {
                 Err(error) if error.reported_code() == Some(METHOD_NOT_FOUND) => {
                     return Ok(elements);
                 }
-                page => rewritten(self.method, prefix, page?),
+                page => page?,
             };
             size += page.body().len();
             if size > most {
@@ -124,7 +122,7 @@ impl Request<'_> {
             let listed = page.last(member).map_or("[]", RawValue::get);
             let listed: Vec<&RawValue> =
                 serde_json::from_str(listed).map_err(|error| failed(error.to_string()))?;
-            let reserved = prefix.is_none().then_some(catalogue);
+            let reserved = (!is_prefixed).then_some(catalogue);
             let offered = listed.into_iter();
             elements.extend(offered.filter_map(|element| self.offered(element, reserved)));
             let next = page.last("nextCursor").map_or("null", RawValue::get);

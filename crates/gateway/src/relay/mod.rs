@@ -4,6 +4,8 @@
 mod list;
 mod rewrite;
 
+pub(crate) use rewrite::Prefixed;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -43,29 +45,8 @@ fn is_visible(stack: &Stack, caller: &Caller, tool: &Tool) -> bool {
     policy.is_none_or(|policy| policy.lists(caller, tool))
 }
 
-/// Returns the result of a tool with the URIs that clients see, if its set has resources.
-pub(crate) fn of_tool(stack: &Stack, set: &ReplicaSetId, output: ToolOutput) -> ToolOutput {
-    if !rewrite::may_have_uris(output.body()) {
-        return output;
-    }
-    let catalogue = stack.catalogue();
-    let mut methods = catalogue.methods().iter().map(|entry| entry.tool());
-    let reads =
-        |tool: &Arc<Tool>| tool.definition.method == Method::ReadResource && tool.set() == set;
-    match catalogue.prefix(set) {
-        Some(prefix) if methods.any(reads) => rewritten(Method::CallTool, Some(prefix), output),
-        _ => output,
-    }
-}
-
-fn rewritten(method: Method, prefix: Option<&str>, output: ToolOutput) -> ToolOutput {
-    let seen = prefix.and_then(|prefix| rewrite::result(method, output.body(), prefix));
-    let seen = seen.and_then(|body| ToolOutput::from_json(body).ok());
-    seen.unwrap_or(output)
-}
-
-/// The tool of a set, the set's prefix, and the parameters as the set knows them.
-type Owner = (Arc<Tool>, Option<String>, Bytes);
+/// The tool of a set, and the parameters as the set knows them.
+type Owner = (Arc<Tool>, Bytes);
 
 impl Request<'_> {
     /// Answers the request with calls, which `run` makes. Errors of a request without a call pass
@@ -87,12 +68,9 @@ impl Request<'_> {
         }
         let about = self.about().map_err(&refused)?;
         let mut failed = None;
-        for (tool, prefix, params) in self.owners(&about).map_err(&refused)? {
+        for (tool, params) in self.owners(&about).map_err(&refused)? {
             match run(self.stack.prepare_method(tool, params)).await {
-                Ok(output) => {
-                    let output = rewritten(self.method, prefix.as_deref(), output);
-                    return Ok(self.with_hints(output));
-                }
+                Ok(output) => return Ok(self.with_hints(output)),
                 // a rule on what it is about denies it
                 Err(error) if error.kind == ErrorKind::UnknownTool => {}
                 // another set without a prefix may have it
@@ -121,14 +99,14 @@ impl Request<'_> {
     fn owners(&self, about: &About) -> Result<Vec<Owner>, ToolError> {
         let catalogue = self.stack.catalogue();
         let answering = self.answering(&catalogue);
-        let Some((set, prefix, own)) = about.owner(&catalogue) else {
+        let Some((set, own)) = about.owner(&catalogue) else {
             let without = answering.filter(|tool| catalogue.prefix(tool.set()).is_none());
-            let owner = |tool: &Arc<Tool>| (tool.clone(), None, self.params.clone());
+            let owner = |tool: &Arc<Tool>| (tool.clone(), self.params.clone());
             return Ok(without.map(owner).collect());
         };
         let params = self.renamed(about.place, own)?;
         let owner = answering.filter(|tool| tool.set() == set);
-        let owner = owner.map(|tool| (tool.clone(), Some(prefix.to_owned()), params.clone()));
+        let owner = owner.map(|tool| (tool.clone(), params.clone()));
         Ok(owner.collect())
     }
 
@@ -221,17 +199,14 @@ impl About {
         }
     }
 
-    /// Returns the set whose prefix the name has, the prefix, and the set's own name.
-    fn owner<'a>(
-        &'a self,
-        catalogue: &'a Catalogue,
-    ) -> Option<(&'a ReplicaSetId, &'a str, &'a str)> {
+    /// Returns the set whose prefix the name has, and the set's own name.
+    fn owner<'a>(&'a self, catalogue: &'a Catalogue) -> Option<(&'a ReplicaSetId, &'a str)> {
         catalogue.prefixes().find_map(|(set, prefix)| {
             let own = match self.is_uri {
                 true => uri::without_prefix(&self.name, prefix),
                 false => self.name.strip_prefix(prefix)?.strip_prefix("__"),
             };
-            Some((set, prefix, own?))
+            Some((set, own?))
         })
     }
 }

@@ -1,8 +1,10 @@
 //! The names and URIs in results, as clients see them.
 
 use bytes::Bytes;
+use callward::ToolOutput;
 use callward::core::Method;
 use callward::registry::{Path, rewrite, uri};
+use callward_mcp::client::Rewrite;
 use memchr::memmem;
 
 /// Where the results of a method have names or URIs.
@@ -24,16 +26,32 @@ const fn places(method: Method) -> &'static [Path<'static>] {
     }
 }
 
+/// Names and URIs in the results of a server, as clients see them.
+#[derive(Debug)]
+pub(crate) struct Prefixed(pub(crate) String);
+
+impl Rewrite for Prefixed {
+    fn result(&self, method: Method, output: ToolOutput, has_resources: bool) -> ToolOutput {
+        let body = output.body();
+        if method == Method::CallTool && !(has_resources && may_have_uris(body)) {
+            return output;
+        }
+        let seen = result(method, body, &self.0);
+        let seen = seen.and_then(|body| ToolOutput::from_json(body).ok());
+        seen.unwrap_or(output)
+    }
+}
+
 /// Returns `false` if a result of a tool has no URIs: nearly all lack the word, and escapes that
 /// could spell it.
-pub(super) fn may_have_uris(body: &[u8]) -> bool {
+fn may_have_uris(body: &[u8]) -> bool {
     let has = |word: &[u8]| memmem::find(body, word).is_some();
     has(b"uri\"") || has(br"\u00")
 }
 
 /// Returns a result with the names and URIs that clients see; `None` if it has none to change. All
 /// other bytes stay as they are.
-pub(super) fn result(method: Method, body: &Bytes, prefix: &str) -> Option<Bytes> {
+fn result(method: Method, body: &Bytes, prefix: &str) -> Option<Bytes> {
     let text = std::str::from_utf8(body).ok()?;
     let seen = rewrite(text, places(method), |place, own| match place {
         "name" => format!("{prefix}__{own}"),

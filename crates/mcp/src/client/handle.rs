@@ -194,9 +194,23 @@ impl Upstream {
         }
         let method = call.tool().definition.method;
         let body = answer.map_err(|error| failed(method, error))?;
-        let long = &self.0.shared.long_messages;
-        long.read(body.len(), move || read_output(method, body))
-            .await
+        let length = body.len();
+        let Shared {
+            long_messages,
+            options,
+            ..
+        } = &*self.0.shared;
+        let rewrite = options.rewrite.clone();
+        let reads = |info: Arc<ServerInfo>| info.methods.contains(&Method::ReadResource);
+        let has_resources = rewrite.is_some() && self.server_info().is_some_and(reads);
+        let read = move || {
+            let output = read_output(method, body)?;
+            Ok(match rewrite {
+                Some(rewrite) => rewrite.result(method, output, has_resources),
+                None => output,
+            })
+        };
+        long_messages.read(length, read).await
     }
 
     /// Sends the cheapest request of the server's era: `ping`, or `server/discover` where there is

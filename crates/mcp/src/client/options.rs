@@ -1,10 +1,11 @@
 //! Settings of an upstream.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_core::PeerObserver;
+use callward_core::{Method, PeerObserver, ToolOutput};
 use serde::{Deserialize, Serialize};
 
 use super::ask::Style;
@@ -27,12 +28,21 @@ pub enum EraChoice {
     Legacy,
 }
 
+/// Changes results of a server before any layer sees them, such as the URIs in them.
+pub trait Rewrite: fmt::Debug + Send + Sync {
+    /// Returns the result of a request of this method. `has_resources` tells whether the server
+    /// has any.
+    fn result(&self, method: Method, output: ToolOutput, has_resources: bool) -> ToolOutput;
+}
+
 /// The settings of an upstream. The defaults suit most servers.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct UpstreamOptions {
     /// Is notified of calls, listings and sessions when they end. Default: none.
     pub observer: Option<Arc<dyn PeerObserver>>,
+    /// Changes each result. Default: none, and results stay as they are.
+    pub rewrite: Option<Arc<dyn Rewrite>>,
     /// The era. Default: [`EraChoice::Auto`].
     pub era: EraChoice,
     /// How long one attempt to connect may take: over HTTP greeting included, over a pipe without
@@ -87,6 +97,7 @@ impl Default for UpstreamOptions {
     fn default() -> Self {
         Self {
             observer: None,
+            rewrite: None,
             era: EraChoice::Auto,
             connect_timeout: Duration::from_secs(30),
             greeting_timeout: Duration::from_secs(5 * 60),
