@@ -11,8 +11,8 @@ use crate::idempotency::MadeKey;
 use crate::refine::Applied;
 use crate::trail::Decision;
 use crate::{
-    Attempt, Baggage, CallMeta, CallPlan, CallRecord, Caller, IdempotencyKey, Inbound, Owner,
-    ProgressSink, ServerId, Tool, TraceContext,
+    Attempt, Baggage, CallClient, CallMeta, CallPlan, CallRecord, Caller, ClientCapabilities,
+    IdempotencyKey, Inbound, Owner, ProgressSink, Round, ServerId, Tool, TraceContext,
 };
 
 /// One call of one tool: what every layer receives.
@@ -61,6 +61,12 @@ pub struct CallContext {
     pub deadline: Option<Instant>,
     /// What the caller's `_meta` has for the server. Calls with another one are other calls.
     pub meta: Option<Arc<CallMeta>>,
+    /// The client, if servers may ask it something meanwhile.
+    pub client: Option<CallClient>,
+    /// What the client declares, also where it cannot be asked. Servers may answer by it.
+    pub capabilities: ClientCapabilities,
+    /// The answers that a further round of the call brings, if it is one.
+    pub round: Option<Arc<Round>>,
     /// The only server that may get the call, if there is only one.
     pub pin: Option<ServerId>,
     /// The MCP request that the call came as, if there was one.
@@ -123,6 +129,7 @@ impl ToolCall {
         parts.context.is_background = true;
         parts.context.record = None;
         parts.context.deadline = None;
+        parts.context.client = None;
         parts.attempt = None;
         parts.given_key = None;
         Self {
@@ -252,6 +259,12 @@ impl ToolCall {
     #[inline]
     pub fn owner(&self) -> Option<Owner<'_>> {
         self.parts.tool.instances.owner(self.caller())
+    }
+
+    /// Returns `true` if the client was asked something for the call, or answers in a further round
+    /// of it: then the result belongs to this call alone, and the call is not repeated.
+    pub fn has_asked(&self) -> bool {
+        self.round.is_some() || self.client.as_ref().is_some_and(CallClient::was_asked)
     }
 
     /// Returns where progress reports go.

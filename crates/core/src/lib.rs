@@ -30,6 +30,7 @@ mod call;
 mod call_meta;
 mod caller;
 mod category;
+mod client;
 mod decimal;
 mod effect;
 mod error;
@@ -70,6 +71,9 @@ pub use call::{CallContext, ToolCall};
 pub use call_meta::CallMeta;
 pub use caller::{Caller, Credential, CredentialKind, Principal, SessionId, WithoutSession};
 pub use category::Category;
+pub use client::{
+    CallClient, ClientCapabilities, ClientMethod, ClientPeer, ClientRefusal, LogLevel, Round,
+};
 pub use effect::{Effect, SafetyLevel};
 pub use error::{
     Delivery, ErrorDetails, ErrorKind, FailedAttempt, LimitReached, OutcomeUnknown, Reopening,
