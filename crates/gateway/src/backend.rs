@@ -12,14 +12,17 @@ use callward::core::{
 };
 use callward::registry::Entry;
 use callward::{
-    Caller, Delivery, ErrorKind, ServerId, Stack, ToolCall, ToolError, ToolOutput, ToolServer,
+    CallRecord, Caller, Delivery, ErrorKind, ServerId, Stack, ToolCall, ToolError, ToolOutput,
+    ToolServer,
 };
+use callward_mcp::client::Upstream;
 use callward_mcp::server::{Asked, Backend, CallRequest, Introduction, ToolListing};
 use futures_util::StreamExt as _;
 use serde_json::{Map, Value};
 
 use crate::assemble::with;
 use crate::listings::Listings;
+use crate::rounds::{Exchange, Turn};
 use crate::runtime::Runtime;
 use crate::{instructions, relay, report, view};
 
@@ -66,11 +69,11 @@ impl StackBackend {
         hidden.map(|server| server.id).collect()
     }
 
-    fn start(&self, request: &CallRequest) -> Result<ToolCall, ToolError> {
+    fn start(&self, request: &CallRequest, exchange: &Exchange) -> Result<ToolCall, ToolError> {
         let meta = check(&self.runtime, request)?;
         let (stack, caller) = (&self.runtime.stack, request.caller.clone());
         let call = stack.prepare_as(&request.name, request.arguments.clone(), caller)?;
-        let call = of_client(&self.runtime, call, request, meta);
+        let call = of_client(&self.runtime, call, request, meta, exchange);
         let key = request.idempotency_key.clone();
         Ok(with(call, key, ToolCall::with_idempotency_key))
     }
@@ -99,12 +102,6 @@ fn check(runtime: &Runtime, request: &CallRequest) -> Result<Option<Arc<CallMeta
         return Err(not_sent(ErrorKind::Overloaded, why));
     }
     let refused = |why| not_sent(ErrorKind::InvalidCall, why);
-    if request.input_responses.is_some() || request.request_state.is_some() {
-        // the state belongs to one upstream's exchange, and calls of the stack carry none
-        return Err(refused(
-            "multi-round exchanges are not carried; call the tool with all its arguments".into(),
-        ));
-    }
     // a server that cannot read them may break its connection, which would count against it
     if let Err(Unreadable::Depth(levels)) = readable::check(&request.arguments) {
         return Err(refused(format!(
@@ -122,6 +119,7 @@ fn of_client(
     call: ToolCall,
     request: &CallRequest,
     meta: Option<Arc<CallMeta>>,
+    exchange: &Exchange,
 ) -> ToolCall {
     let mut call = call.with_caller(request.caller.clone());
     let baggage = request.baggage.as_deref();
@@ -131,11 +129,28 @@ fn of_client(
     context.trace.clone_from(&request.trace);
     context.inbound.clone_from(&request.inbound);
     context.baggage = baggage;
+    context.capabilities = request.capabilities;
+    context.client.clone_from(&exchange.client);
+    if exchange.binding.is_some() {
+        // which server asks is in it
+        context
+            .record
+            .get_or_insert_with(|| Arc::new(CallRecord::for_counting()));
+    }
+    if let Some((round, server)) = &exchange.round {
+        context.round = Some(round.clone());
+        context.pin = Some(server.clone());
+    }
     with(call, request.progress.clone(), ToolCall::with_progress)
 }
 
 /// Answers a request of a method other than `tools/call`.
-async fn relayed(runtime: &Runtime, request: CallRequest) -> Result<ToolOutput, ToolError> {
+async fn relayed(
+    runtime: &Runtime,
+    request: CallRequest,
+    exchange: Exchange,
+    refusal: Option<ToolError>,
+) -> Result<ToolOutput, ToolError> {
     let (method, stack) = (request.method, &runtime.stack);
     let refused = |error| {
         let error = stack.admit_unknown(&request.caller).err().unwrap_or(error);
@@ -143,6 +158,9 @@ async fn relayed(runtime: &Runtime, request: CallRequest) -> Result<ToolOutput, 
         stack.note_refused(&name, &request.caller, request.inbound.as_ref(), &error);
         refuse(runtime, method, error)
     };
+    if let Some(error) = refusal {
+        return Err(refused(error));
+    }
     let meta = check(runtime, &request).map_err(refused)?;
     let relayed = relay::Request {
         stack,
@@ -150,9 +168,15 @@ async fn relayed(runtime: &Runtime, request: CallRequest) -> Result<ToolOutput, 
         method,
         name: &request.name,
         params: &request.arguments,
-        is_modern: request.client_capabilities.is_some(),
+        is_modern: request.is_modern,
     };
-    let run = |call| stack.run(of_client(runtime, call, &request, meta.clone()));
+    let run = async |call| {
+        let call = of_client(runtime, call, &request, meta.clone(), &exchange);
+        let record = call.record.clone();
+        let output = stack.run(call).await?;
+        let binding = exchange.binding.as_ref();
+        runtime.rounds.seal(output, binding, record.as_ref())
+    };
     relayed.answer(run, refused).await
 }
 
@@ -171,7 +195,14 @@ impl Backend for StackBackend {
         });
         info.instructions = instructions::combined(said);
         let mut servers = self.runtime.stack.servers().into_iter();
-        info.methods = match servers.all(|server| server.up) {
+        let all_up = servers.all(|server| server.up);
+        let mut said = self
+            .runtime
+            .upstreams
+            .iter()
+            .filter_map(Upstream::server_info);
+        info.logging = !all_up || said.any(|said| said.logging);
+        info.methods = match all_up {
             true => relay::methods(&self.runtime.stack, caller),
             // one that is not up may answer any of them
             false => Method::ALL.to_vec(),
@@ -236,17 +267,31 @@ impl Backend for StackBackend {
 
     fn call(&self, request: CallRequest) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
         let counted = self.runtime.stop.calls.token();
+        let (name, rounds) = (request.name.clone(), self.runtime.rounds.clone());
+        let turn = rounds.turn(&request);
+        let (mut exchange, refused) = match turn {
+            Ok(Turn::Open(open, binding)) => {
+                return Box::pin(async move { rounds.go_on(open, binding).await });
+            }
+            Ok(Turn::Call(exchange)) => (exchange, None),
+            Err(error) => (Exchange::default(), Some(error)),
+        };
+        let asks = exchange.questions.take().zip(exchange.binding.clone());
         if request.method != Method::CallTool {
             let runtime = self.runtime.clone();
-            return Box::pin(async move {
+            let call = async move {
                 let _counted = counted;
-                relayed(&runtime, request).await
-            });
+                relayed(&runtime, request, exchange, refused).await
+            };
+            return Box::pin(async move { rounds.run(call, asks).await });
         }
-        let name = request.name.clone();
         let reports = self.runtime.reports.or_asked(request.meta.as_ref());
         let (caller, inbound) = (request.caller.clone(), request.inbound.clone());
-        let call = self.start(&request).map_err(|error| {
+        let call = match refused {
+            Some(error) => Err(error),
+            None => self.start(&request, &exchange),
+        };
+        let call = call.map_err(|error| {
             // no call was made, so no layer saw it
             let stack = &self.runtime.stack;
             let error = stack.admit_unknown(&caller).err().unwrap_or(error);
@@ -254,19 +299,26 @@ impl Backend for StackBackend {
             refuse(&self.runtime, Method::CallTool, error)
         });
         let (stack, recorder) = (self.runtime.stack.clone(), self.runtime.recorder.clone());
-        Box::pin(async move {
+        let sealed = self.runtime.rounds.clone();
+        let call = async move {
             let _counted = counted;
             let (call, taken) = reports.begin(call?);
+            let record = call.record.clone().filter(|_| exchange.binding.is_some());
             let result = recorder.run(&stack, &name, call).await;
             let result = result.map_err(|error| match knows_verifier(&stack, &caller, &error) {
                 true => error,
                 false => error.without_verifier(),
             });
-            match taken {
+            let result = match taken {
                 Some(taken) => taken.tell(result),
                 None => result,
-            }
-        })
+            };
+            sealed.seal(result?, exchange.binding.as_ref(), record.as_ref())
+        };
+        match asks {
+            None => Box::pin(call),
+            asks => Box::pin(async move { rounds.run(call, asks).await }),
+        }
     }
 
     fn observer(&self) -> Option<Arc<dyn PeerObserver>> {

@@ -28,6 +28,7 @@ mod record;
 mod registered;
 mod relay;
 mod report;
+mod rounds;
 mod runtime;
 mod sample;
 mod shutdown;

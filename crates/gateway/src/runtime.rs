@@ -11,6 +11,7 @@ use crate::config::Config;
 use crate::metrics::Telemetry;
 use crate::record::Recorder;
 use crate::report::Reports;
+use crate::rounds::Rounds;
 use crate::shutdown::Stop;
 use crate::started::Started;
 use crate::{audit, evidence, shutdown, telemetry};
@@ -23,6 +24,8 @@ pub(crate) struct Runtime {
     pub(crate) recorder: Recorder,
     /// What each result reports, asked or not.
     pub(crate) reports: Reports,
+    /// Requests in several rounds.
+    pub(crate) rounds: Arc<Rounds>,
     /// The part of a caller's baggage that is passed on to servers.
     pub(crate) baggage: BaggageFilter,
     /// Whether the servers have started.
@@ -52,6 +55,7 @@ impl Runtime {
                 cache: config.cache.report,
                 trail: config.trail,
             },
+            rounds: Rounds::new(),
             baggage: telemetry::baggage(&config.telemetry),
             started: Started::new(started),
             stop,

@@ -3,7 +3,10 @@
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
-use callward_core::{Caller, Method, Principal, ProgressSink, ToolCall, ToolError, Watch};
+use callward_core::{
+    CallMeta, Caller, LogLevel, Method, Principal, ProgressSink, Round, ToolCall, ToolError, Watch,
+};
+use memchr::memmem;
 use sha1::{Digest, Sha1};
 use uuid::Uuid;
 
@@ -18,12 +21,12 @@ pub(super) const CLIENT_INFO: &str = concat!(
     r#""}"#
 );
 
-/// What every modern request says of its client: the beginning of its `_meta`.
+/// What every modern request says of its client beside its capabilities: the beginning of its
+/// `_meta`.
 static MODERN_CONTEXT: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut out = vec![b'{'];
     text_member(&mut out, meta::PROTOCOL_VERSION, LATEST);
     write::member(&mut out, meta::CLIENT_INFO, CLIENT_INFO.as_bytes());
-    write::member(&mut out, meta::CLIENT_CAPABILITIES, b"{}");
     out
 });
 
@@ -59,6 +62,8 @@ pub(super) struct Ask<'a> {
     pub(super) call: Option<&'a ToolCall>,
     /// The watcher that is notified when the request is sent.
     pub(super) watch: Option<Watch>,
+    /// Whether it answers what the server asked for.
+    is_further_round: bool,
 }
 
 impl<'a> Ask<'a> {
@@ -70,6 +75,7 @@ impl<'a> Ask<'a> {
             name: None,
             call: None,
             watch: None,
+            is_further_round: false,
         }
     }
 
@@ -105,12 +111,36 @@ impl<'a> Ask<'a> {
                 (arguments.to_vec(), named)
             }
         };
-        Ok(Self {
+        let ask = Self {
             name,
             call: Some(call),
             watch: call.attempt().watch.clone(),
             ..Self::new(definition.method.as_str(), params)
+        };
+        Ok(match &call.round {
+            Some(round) => ask.with_round(round),
+            None => ask,
         })
+    }
+
+    /// Adds the answers to what the server asked for, and its state.
+    pub(super) fn with_round(mut self, round: &Round) -> Self {
+        self.is_further_round = true;
+        // params are an object: its last bracket closes it
+        let end = self.params.iter().rposition(|byte| *byte == b'}');
+        self.params.truncate(end.unwrap_or_default());
+        let members = [
+            ("inputResponses", &round.responses),
+            ("requestState", &round.state),
+        ];
+        for (name, value) in members {
+            if let Some(value) = value {
+                self.params.truncate(self.params.trim_ascii_end().len());
+                write::member(&mut self.params, name, value);
+            }
+        }
+        self.params.push(b'}');
+        self
     }
 
     /// Returns where progress goes.
@@ -120,7 +150,8 @@ impl<'a> Ask<'a> {
 
     /// Returns the idempotency key of the call, as the server sees it.
     pub(super) fn key(&self, style: &Style) -> Option<String> {
-        let call = self.call.filter(|_| style.keys)?;
+        // a further round is another request
+        let call = self.call.filter(|_| style.keys && !self.is_further_round)?;
         let key = call.idempotency_key()?.to_string();
         let principal = &call.caller().principal;
         Some(if *principal == Caller::local().principal {
@@ -155,9 +186,29 @@ impl<'a> Ask<'a> {
         write::request(&request, self.method, Some(&params))
     }
 
+    fn modern_context(&self) -> Vec<u8> {
+        let mut out = MODERN_CONTEXT.clone();
+        let capabilities = self.call.map(|call| call.capabilities);
+        let capabilities = capabilities.unwrap_or_default().to_json();
+        write::member(&mut out, meta::CLIENT_CAPABILITIES, capabilities.as_bytes());
+        let theirs = self.call.and_then(|call| call.meta.as_ref());
+        let asks = |meta: &Arc<CallMeta>| memmem::find(meta.members(), meta::LOG_LEVEL.as_bytes());
+        if let Some(level) = self.log_level()
+            && theirs.and_then(asks).is_none()
+        {
+            text_member(&mut out, meta::LOG_LEVEL, level.as_str());
+        }
+        out
+    }
+
+    /// Returns the level of log messages that the client asked for.
+    pub(super) fn log_level(&self) -> Option<LogLevel> {
+        self.call?.client.as_ref()?.peer().log_level()
+    }
+
     fn meta(&self, id: u64, style: &Style, carried: &Carried<'_>) -> Vec<u8> {
         let mut out = match style.era {
-            Era::Modern => MODERN_CONTEXT.clone(),
+            Era::Modern => self.modern_context(),
             Era::Legacy => vec![b'{'],
         };
         if self.progress().is_some() {

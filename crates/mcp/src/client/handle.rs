@@ -20,6 +20,7 @@ use tokio_util::sync::DropGuard;
 
 use super::answer::RequestError;
 use super::ask::Ask;
+use super::asked::ClientOfCall;
 use super::http::HttpLink;
 use super::info::ServerInfo;
 use super::instances::{Heard, Pool};
@@ -27,6 +28,7 @@ use super::list::Pages;
 use super::options::UpstreamOptions;
 use super::peer;
 use super::pipe::{self, PipeLink};
+use super::rounds::{self, InputRequired, MAX_ROUNDS};
 use super::shared::{Shared, UpstreamStatus};
 use super::target::Target;
 use crate::observed::RequestTimer;
@@ -182,8 +184,60 @@ impl Upstream {
     }
 
     async fn run_untimed(&self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
-        let ask = Ask::call(call)?;
-        let answer = self.request(&ask).await;
+        self.set_log_level(call).await;
+        let mut round = None;
+        for _ in 0..=MAX_ROUNDS {
+            let ask = Ask::call(call)?;
+            let ask = match &round {
+                Some(round) => ask.with_round(round),
+                None => ask,
+            };
+            let output = self.run_round(call, &ask).await?;
+            if output.status() != OutputStatus::InputRequired {
+                return Ok(output);
+            }
+            let client = call.client.as_ref().ok_or_else(rounds::unanswerable)?;
+            let required = InputRequired::read(&output, call.capabilities)?;
+            let Some(asked) = ClientOfCall::new(call).filter(|_| !client.takes_rounds()) else {
+                return Ok(output);
+            };
+            round = Some(required.answered(&asked).await?);
+        }
+        Err(rounds::too_many())
+    }
+
+    /// Tells a legacy server the level of log messages that the client wants. One connection has
+    /// one level: where clients share it, the lowest.
+    async fn set_log_level(&self, call: &ToolCall) {
+        let level = call
+            .client
+            .as_ref()
+            .and_then(|client| client.peer().log_level());
+        let info = self.server_info();
+        let (Some(level), Some(info)) = (level, info) else {
+            return;
+        };
+        if info.era == Era::Modern || !info.logging {
+            return;
+        }
+        let is_new = {
+            let mut told = self.0.shared.log_level.lock();
+            let is_owned = self.0.shared.client.lock().is_some();
+            let is_new = told.is_none_or(|told| level < told || (is_owned && level != told));
+            if is_new {
+                *told = Some(level);
+            }
+            is_new
+        };
+        if is_new {
+            let params = format!(r#"{{"level":"{level}"}}"#);
+            // one that refuses sends what it likes, which is filtered
+            let _ = self.request(&Ask::new("logging/setLevel", params)).await;
+        }
+    }
+
+    async fn run_round(&self, call: &ToolCall, ask: &Ask<'_>) -> Result<ToolOutput, ToolError> {
+        let answer = self.request(ask).await;
         if let (Err(error), Link::Http(link)) = (&answer, &self.0.link)
             && error.refuses_headers()
             && link.mirrors()
@@ -325,16 +379,6 @@ fn read_output(method: Method, body: Bytes) -> Result<ToolOutput, ToolError> {
         let text =
             format!("the server's answer is not a result of `{method}`: it has no `{member}`");
         return Err(RequestError::protocol(text).into_tool_error());
-    }
-    let status = output.as_ref().map(ToolOutput::status);
-    if status.is_ok_and(|status| status == OutputStatus::InputRequired) {
-        let text = "the server asks for input before it goes on, which is not relayed: give all \
-                    the arguments that it may need";
-        return Err(ToolError::new(
-            ErrorKind::InvalidCall,
-            Delivery::Answered,
-            text,
-        ));
     }
     output.map_err(|error| {
         let message = match &error {

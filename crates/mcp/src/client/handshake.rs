@@ -8,6 +8,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use bytes::Bytes;
+use callward_core::ClientCapabilities;
 use serde_json::Value;
 
 use super::answer::RequestError;
@@ -27,10 +28,11 @@ pub(super) fn discover() -> Ask<'static> {
     Ask::new(DISCOVER, "{}")
 }
 
-/// Initializes a legacy server.
-pub(super) fn initialize() -> Ask<'static> {
+/// Initializes a legacy server for a client with these capabilities.
+pub(super) fn initialize(declared: ClientCapabilities) -> Ask<'static> {
+    let capabilities = declared.to_json();
     let params = format!(
-        r#"{{"protocolVersion":"{LATEST_LEGACY}","capabilities":{{}},"clientInfo":{CLIENT_INFO}}}"#
+        r#"{{"protocolVersion":"{LATEST_LEGACY}","capabilities":{capabilities},"clientInfo":{CLIENT_INFO}}}"#
     );
     Ask::new("initialize", params)
 }

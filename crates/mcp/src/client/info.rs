@@ -25,6 +25,8 @@ pub struct ServerInfo {
     pub instructions: Option<String>,
     /// The methods it answers, by its capabilities.
     pub methods: Vec<Method>,
+    /// Whether it sends log messages.
+    pub logging: bool,
     /// The lists whose changes it announces.
     pub announces: Vec<List>,
     /// Whether it runs a call it gets twice under one idempotency key only once: whether it
@@ -64,6 +66,7 @@ impl ServerInfo {
             version: version.to_owned(),
             instructions: None,
             methods: Vec::new(),
+            logging: false,
             announces: Vec::new(),
             takes_idempotency_keys: false,
             opens_sessions: false,
@@ -82,6 +85,7 @@ impl ServerInfo {
         Self {
             instructions,
             methods: answered(&capabilities),
+            logging: capabilities["logging"].is_object(),
             announces: List::ALL
                 .iter()
                 .filter(|list| capabilities[list.as_str()]["listChanged"] == true)

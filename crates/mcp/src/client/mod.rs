@@ -27,6 +27,7 @@
 
 mod answer;
 mod ask;
+mod asked;
 mod backoff;
 mod carried;
 mod handle;
@@ -38,6 +39,7 @@ mod list;
 mod options;
 mod peer;
 pub(crate) mod pipe;
+mod rounds;
 mod shared;
 mod target;
 

@@ -5,8 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_core::{Method, PeerObserver, ToolOutput};
+use callward_core::{ClientCapabilities, Method, PeerObserver, ToolOutput};
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 
 use super::ask::Style;
 use super::info::ServerInfo;
@@ -41,6 +42,10 @@ pub trait Rewrite: fmt::Debug + Send + Sync {
 pub struct UpstreamOptions {
     /// Is notified of calls, listings and sessions when they end. Default: none.
     pub observer: Option<Arc<dyn PeerObserver>>,
+    /// What the client declares, where this process has only one: the first instance waits for it
+    /// for 2 s, so that it can serve that client. Default: none, and the first instance declares
+    /// nothing, as clients share it.
+    pub only_client: Option<watch::Receiver<Option<ClientCapabilities>>>,
     /// Changes each result. Default: none, and results stay as they are.
     pub rewrite: Option<Arc<dyn Rewrite>>,
     /// The era. Default: [`EraChoice::Auto`].
@@ -97,6 +102,7 @@ impl Default for UpstreamOptions {
     fn default() -> Self {
         Self {
             observer: None,
+            only_client: None,
             rewrite: None,
             era: EraChoice::Auto,
             connect_timeout: Duration::from_secs(30),

@@ -4,12 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_core::{List, ServerEvent, ServerId};
+use callward_core::{ClientCapabilities, List, LogLevel, ServerEvent, ServerId};
+use futures_util::future::OptionFuture;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::asked::{Asked, ClientOfCall};
 use super::http::Connections;
 use super::info::ServerInfo;
 use super::options::UpstreamOptions;
@@ -97,6 +99,9 @@ struct News {
     stale: u64,
 }
 
+/// How long a greeting waits for what the only client declares.
+const ONLY_CLIENT: Duration = Duration::from_secs(2);
+
 /// State of one upstream, and its settings.
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -107,6 +112,13 @@ pub(super) struct Shared {
     pub(super) long_messages: LongMessages,
     /// The child that runs, by the system's number.
     pub(super) process: Mutex<Option<u32>>,
+    /// What its servers are told that clients declare; `None` before the first greeting.
+    declared: Mutex<Option<ClientCapabilities>>,
+    /// The client of its owner.
+    pub(super) client: Mutex<Option<ClientOfCall>>,
+    /// The level of log messages that the server was told.
+    pub(super) log_level: Mutex<Option<LogLevel>>,
+    pub(super) asked: Arc<Asked>,
     /// Ends the connection for good.
     pub(super) stop: CancellationToken,
     /// Ends the current connection. Once it is cancelled, the next token opens the next connection.
@@ -128,6 +140,10 @@ impl Shared {
             connections,
             long_messages: long_messages.unwrap_or_default(),
             process: Mutex::default(),
+            declared: Mutex::default(),
+            client: Mutex::default(),
+            log_level: Mutex::default(),
+            asked: Arc::default(),
             current: watch::Sender::new(stop.clone()),
             stop,
             state: watch::Sender::new(State {
@@ -206,12 +222,41 @@ impl Shared {
         self.state.borrow().info.clone()
     }
 
+    /// Returns what the server is told that its client declares. Waits for the only client, if
+    /// there is only one.
+    pub(super) async fn declared(&self) -> ClientCapabilities {
+        let known = *self.declared.lock();
+        if let Some(known) = known {
+            return known;
+        }
+        let mut only = self.options.only_client.clone();
+        let only = OptionFuture::from(only.as_mut().map(|only| async {
+            let known = only.wait_for(Option::is_some);
+            let known = tokio::time::timeout(ONLY_CLIENT, known).await.ok()?;
+            *known.ok()?
+        }));
+        let declared = only.await.flatten().unwrap_or_default();
+        *self.declared.lock().get_or_insert(declared)
+    }
+
+    /// Returns the same without waiting: before the first greeting, what it will declare.
+    pub(super) fn declares(&self) -> ClientCapabilities {
+        let only = self.options.only_client.as_ref();
+        let only = only.and_then(|only| *only.borrow());
+        self.declared.lock().or(only).unwrap_or_default()
+    }
+
+    pub(super) fn declare(&self, capabilities: ClientCapabilities) {
+        *self.declared.lock() = Some(capabilities);
+    }
+
     pub(super) fn since(&self) -> Option<Instant> {
         self.state.borrow().since
     }
 
     /// Notes that the server is up, and what it says of itself.
     pub(super) fn greeted(&self, info: Arc<ServerInfo>) {
+        *self.log_level.lock() = None;
         self.state.send_if_modified(|state| {
             state.info = Some(info);
             state.since = Some(Instant::now());

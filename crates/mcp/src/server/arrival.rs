@@ -10,6 +10,7 @@ use http::{HeaderMap, Version};
 use tokio::sync::mpsc;
 
 use super::answer::Answer;
+use super::client::SessionClient;
 use super::request::Request;
 use crate::wire::{Era, RequestId, header, known_version, meta};
 
@@ -26,7 +27,9 @@ pub(super) struct Arrival {
     pub(super) trace: Option<TraceContext>,
     /// As it came: nothing of it may be passed on unless it is listed.
     pub(super) baggage: Option<String>,
-    /// Where progress goes, if the transport can carry it.
+    /// The client of the session, if it has one.
+    pub(super) client: Option<Arc<SessionClient>>,
+    /// Where messages beside the answer go, if the transport can carry them.
     pub(super) reports: Option<mpsc::Sender<Answer>>,
 }
 
@@ -46,6 +49,7 @@ impl Arrival {
             inbound,
             trace: None,
             baggage: None,
+            client: None,
             reports: None,
         }
     }

@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use callward_core::{
-    BoxFuture, BoxStream, Caller, IdempotencyKey, Inbound, List, Method, PeerObserver,
-    ProgressSink, ToolError, ToolOutput, TraceContext,
+    BoxFuture, BoxStream, Caller, ClientCapabilities, ClientPeer, IdempotencyKey, Inbound, List,
+    Method, PeerObserver, ProgressSink, ToolError, ToolOutput, TraceContext,
 };
 use serde_json::{Map, Value};
 
@@ -77,6 +77,12 @@ pub trait Backend: Send + Sync + 'static {
         let _ = caller;
     }
 
+    /// Notifies the backend that the folders which this client works in have changed. Must not
+    /// block. Default: does nothing.
+    fn roots_changed(&self, caller: &Arc<Caller>) {
+        let _ = caller;
+    }
+
     /// Returns a stream with one item for each change of a list that a caller sees. Asked for once
     /// by each client that listens; its end ends the listening.
     fn changes(&self, caller: &Caller) -> BoxStream<'static, List>;
@@ -109,6 +115,8 @@ pub struct Introduction {
     /// The methods to declare beside `tools/call`: those that are or may soon be answered. Legacy
     /// clients ask for no other. Default: none.
     pub methods: Vec<Method>,
+    /// Whether to declare that log messages are sent. Default: `false`.
+    pub logging: bool,
 }
 
 impl Introduction {
@@ -121,6 +129,7 @@ impl Introduction {
             version: version.into(),
             instructions: None,
             methods: Vec::new(),
+            logging: false,
         }
     }
 }
@@ -177,9 +186,13 @@ pub struct CallRequest {
     pub idempotency_key: Option<IdempotencyKey>,
     /// Where progress goes, if the client asked for it.
     pub progress: Option<Arc<dyn ProgressSink>>,
-    /// What a modern client declared it can do: the raw `clientCapabilities` object. Absent for a
-    /// legacy client, which cannot be asked anything through this server.
-    pub client_capabilities: Option<Bytes>,
+    /// Whether the client speaks 2026-07-28 or later: it is asked by results that want input, and
+    /// answers in a further round.
+    pub is_modern: bool,
+    /// What servers may ask of the client.
+    pub capabilities: ClientCapabilities,
+    /// The client, if it can be asked meanwhile, or wants to read log messages.
+    pub client: Option<Arc<dyn ClientPeer>>,
     /// The client's answers in a multi-round exchange: the raw `inputResponses` object.
     pub input_responses: Option<Bytes>,
     /// The state a multi-round exchange continues from: the raw `requestState` string, quotes

@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use super::answer::Answer;
 use super::arrival::Arrival;
+use super::client::SessionClient;
 use super::error::Fault;
 use super::inflight::InFlight;
 use super::request::{Request, cancelled_id, method, receive};
@@ -43,6 +44,7 @@ pub(super) struct Conversation {
     agreed: Option<&'static str>,
     /// How a legacy client introduced itself.
     client: Option<Arc<ClientInfo>>,
+    peer: Option<Arc<SessionClient>>,
     /// Reports how long a legacy client's session lasted, if an observer is set.
     session: Option<SessionTimer>,
     subscriptions: Vec<Subscription>,
@@ -62,6 +64,7 @@ impl Conversation {
             changes: SelectAll::new(),
             agreed: None,
             client: None,
+            peer: None,
             session: None,
             subscriptions: Vec::new(),
         }
@@ -109,6 +112,9 @@ impl Conversation {
     /// Ends the conversation: calls are dropped, and subscriptions are notified if the queue has
     /// space.
     pub(super) async fn end(mut self) {
+        if let Some(peer) = &self.peer {
+            peer.ended();
+        }
         self.tasks.shutdown().await;
         self.dispatcher.backend.session_ended(&self.caller);
         for ended in self.subscriptions.iter().filter_map(Subscription::ended) {
@@ -125,8 +131,14 @@ impl Conversation {
                 begun.map_err(|fault| fault.under(Some(&id)))
             }
             Either::Right(other) => {
-                if let Message::Notification { method, params } = other {
-                    self.note(&method, params.as_ref());
+                match (other, &self.peer) {
+                    (Message::Notification { method, params }, _) => {
+                        self.note(&method, params.as_ref());
+                    }
+                    (Message::Response { id, outcome }, Some(peer)) => {
+                        peer.answered(id.as_ref(), outcome);
+                    }
+                    _ => {}
                 }
                 Ok(None)
             }
@@ -144,10 +156,16 @@ impl Conversation {
         if era == Era::Legacy && request.method == method::INITIALIZE {
             self.agreed = request.agreed_version();
             self.client = request.client_of_session();
+            let peer = SessionClient::new(request.capabilities());
+            peer.reach_by(self.out.clone());
+            self.peer = Some(Arc::new(peer));
         }
         let (caller, client) = (Arc::clone(&self.caller), self.client.clone());
         let mut arrival = Arrival::new(era, caller, Transport::Pipe, client);
         arrival.inbound.protocol_version = self.agreed;
+        if era == Era::Legacy {
+            arrival.client.clone_from(&self.peer);
+        }
         if request.relayed.is_some() || starting.is_some() {
             if self.tasks.len() >= MAX_CALLS {
                 return Err(too_many("calls are running", MAX_CALLS));
@@ -221,6 +239,7 @@ impl Conversation {
                 // a client that cannot be subscribed is not notified
                 let _ = self.listen(Subscription::LEGACY);
             }
+            method::ROOTS_CHANGED => self.dispatcher.backend.roots_changed(&self.caller),
             method::CANCELLED => {
                 if let Some(id) = cancelled_id(params) {
                     self.calls.cancel(&id);

@@ -48,6 +48,9 @@ fn capabilities(info: &Introduction) -> Value {
             None => capabilities["completions"] = json!({}),
         }
     }
+    if info.logging {
+        capabilities["logging"] = json!({});
+    }
     capabilities
 }
 

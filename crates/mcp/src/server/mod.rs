@@ -15,6 +15,7 @@
 mod answer;
 mod arrival;
 mod backend;
+mod client;
 mod conversation;
 mod error;
 mod http;

@@ -1,11 +1,12 @@
 //! Progress of a running call, for the client that requested it.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use callward_core::{ProgressSink, readable};
-use parking_lot::Mutex;
-use tokio::sync::mpsc;
 
 use super::answer::Answer;
+use super::client::Outlet;
 use crate::wire::{meta, object};
 
 /// Forwards progress under the client's own token, until the call ends.
@@ -16,21 +17,12 @@ use crate::wire::{meta, object};
 pub(super) struct Relay {
     /// The client's token, raw.
     token: Bytes,
-    /// Gone once the call is over: nothing may follow the answer.
-    out: Mutex<Option<mpsc::Sender<Answer>>>,
+    outlet: Arc<Outlet>,
 }
 
 impl Relay {
-    pub(super) fn new(token: Bytes, out: mpsc::Sender<Answer>) -> Self {
-        Self {
-            token,
-            out: Mutex::new(Some(out)),
-        }
-    }
-
-    /// Lets nothing through from here on.
-    pub(super) fn close(&self) {
-        drop(self.out.lock().take());
+    pub(super) const fn new(token: Bytes, outlet: Arc<Outlet>) -> Self {
+        Self { token, outlet }
     }
 }
 
@@ -47,9 +39,7 @@ impl ProgressSink for Relay {
             "notifications/progress",
             Some(&readable::without_lone_surrogates(params)),
         );
-        if let Some(out) = self.out.lock().as_ref() {
-            let _ = out.try_send(report);
-        }
+        self.outlet.try_send(report);
     }
 }
 
@@ -59,12 +49,13 @@ mod tests {
 
     #[test]
     fn the_client_s_token_replaces_the_server_s_and_nothing_follows_the_end() {
-        let (out, mut seen) = mpsc::channel(4);
-        let relay = Relay::new(Bytes::from_static(b"\"mine\""), out);
+        let (out, mut seen) = tokio::sync::mpsc::channel(4);
+        let outlet = Outlet::new(out);
+        let relay = Relay::new(Bytes::from_static(b"\"mine\""), outlet.clone());
         relay.report(br#"{"progressToken":7,"progress":0.50,"x":[1]}"#);
         relay.report(b"not an object");
         relay.report(br#"{"progress":1e400}"#);
-        relay.close();
+        outlet.close();
         relay.report(br#"{"progressToken":7,"progress":1}"#);
         let report = seen.try_recv().unwrap().into_pieces().concat();
         assert_eq!(

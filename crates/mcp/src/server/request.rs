@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use callward_core::{ClientInfo, IdempotencyKey, Method};
+use callward_core::{ClientCapabilities, ClientInfo, IdempotencyKey, LogLevel, Method};
 use futures_util::future::Either;
 use http::StatusCode;
 
@@ -23,6 +23,8 @@ pub(super) mod method {
     pub(in crate::server) const INITIALIZED: &str = "notifications/initialized";
     pub(in crate::server) const LISTEN: &str = "subscriptions/listen";
     pub(in crate::server) const LIST_TOOLS: &str = "tools/list";
+    pub(in crate::server) const ROOTS_CHANGED: &str = "notifications/roots/list_changed";
+    pub(in crate::server) const SET_LEVEL: &str = "logging/setLevel";
     pub(in crate::server) const PING: &str = "ping";
 
     /// Returns `true` if a method asks what the server is or offers.
@@ -33,7 +35,7 @@ pub(super) mod method {
 
     /// Returns the name of a method that is served: what clients make up is in no metric.
     pub(in crate::server) fn known(method: &str) -> Option<&'static str> {
-        [DISCOVER, INITIALIZE, LISTEN, LIST_TOOLS, PING]
+        [DISCOVER, INITIALIZE, LISTEN, LIST_TOOLS, PING, SET_LEVEL]
             .into_iter()
             .chain(Method::ALL.iter().map(|relayed| relayed.as_str()))
             .find(|known| *known == method)
@@ -61,12 +63,14 @@ pub(super) fn receive(raw: &Bytes) -> Result<Either<Request, Message>, Fault> {
 }
 
 /// The parameters that are read.
-const PARAMS: [&str; 11] = [
+const PARAMS: [&str; 13] = [
     "_meta",
     "arguments",
+    "capabilities",
     "clientInfo",
     "cursor",
     "inputResponses",
+    "level",
     "name",
     "notifications",
     "protocolVersion",
@@ -80,7 +84,7 @@ const OURS: [&str; 3] = ["_meta", "inputResponses", "requestState"];
 
 /// The members of `_meta` that are read. One of the wrong type reads as absent: metadata fails no
 /// call, except for an invalid idempotency key.
-const META: [&str; 8] = [
+const META: [&str; 9] = [
     meta::PROTOCOL_VERSION,
     meta::CLIENT_INFO,
     meta::CLIENT_CAPABILITIES,
@@ -89,6 +93,7 @@ const META: [&str; 8] = [
     meta::TRACESTATE,
     meta::BAGGAGE,
     meta::IDEMPOTENCY_KEY,
+    meta::LOG_LEVEL,
 ];
 
 /// One request, with the parameters that any served method reads.
@@ -156,6 +161,20 @@ impl Request {
     /// Returns how the client introduces itself in `initialize`.
     pub(super) fn client_of_session(&self) -> Option<Arc<ClientInfo>> {
         client(self.params.get("clientInfo"))
+    }
+
+    /// Returns what the client declares: in `initialize`, or with each modern request.
+    pub(super) fn capabilities(&self) -> ClientCapabilities {
+        let modern = self.meta.get(meta::CLIENT_CAPABILITIES);
+        let declared = modern.or_else(|| self.params.get("capabilities"));
+        declared.map_or_else(ClientCapabilities::default, |raw| {
+            ClientCapabilities::parse(raw)
+        })
+    }
+
+    /// Returns the level of log messages that a modern request asks for.
+    pub(super) fn log_level(&self) -> Option<LogLevel> {
+        LogLevel::by_name(&self.meta.text(meta::LOG_LEVEL)?)
     }
 
     /// Returns the token under which the client wants progress: a string or a number, raw.

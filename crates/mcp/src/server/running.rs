@@ -12,8 +12,8 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::answer::{self, Answer};
+use super::client::Outlet;
 use super::inflight::Entered;
-use super::progress::Relay;
 use crate::wire::{Era, RequestId};
 
 /// How long the answer of a call that may have an effect is awaited after its client has left.
@@ -32,7 +32,8 @@ pub(super) struct RunningCall {
     pub(super) id: RequestId,
     pub(super) era: Era,
     pub(super) name: String,
-    pub(super) relay: Option<Arc<Relay>>,
+    /// Where messages for the client go until the call ends.
+    pub(super) outlet: Option<Arc<Outlet>>,
     /// Gone once the call has ended.
     pub(super) future: Option<BoxFuture<'static, Result<ToolOutput, ToolError>>>,
     pub(super) inbound: Arc<Inbound>,
@@ -74,8 +75,8 @@ impl RunningCall {
 
 impl Drop for RunningCall {
     fn drop(&mut self) {
-        if let Some(relay) = &self.relay {
-            relay.close();
+        if let Some(outlet) = &self.outlet {
+            outlet.close();
         }
         if let Some(future) = self.future.take()
             && self.inbound.client_left()
@@ -118,7 +119,7 @@ mod tests {
             id: id.clone(),
             era: Era::Legacy,
             name: "add".into(),
-            relay: None,
+            outlet: None,
             future: Some(Box::pin(async move {
                 sleep(Duration::from_secs(secs)).await;
                 sender.send(()).unwrap();

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use callward_core::{
-    BoxFuture, Delivery, ErrorKind, Method, PeerObserver, PeerOutcome, PeerRequest, PeerSide,
-    ProgressSink, ToolError,
+    BoxFuture, Delivery, ErrorKind, LogLevel, Method, PeerObserver, PeerOutcome, PeerRequest,
+    PeerSide, ToolError,
 };
 use http::StatusCode;
 use tokio::time::Instant;
@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::answer::Answer;
 use super::arrival::Arrival;
+use super::client::{Outlet, Reached};
 use super::error::Fault;
 use super::progress::Relay;
 use super::request::{Request, method};
@@ -21,7 +22,7 @@ use super::running::RunningCall;
 use super::subscription::Subscription;
 use super::{Asked, Backend, CallRequest, intro};
 use crate::observed::SessionTimer;
-use crate::wire::{Era, meta};
+use crate::wire::Era;
 
 /// One backend; shared by all conversations of a transport.
 pub(super) struct Dispatcher {
@@ -123,6 +124,17 @@ impl Dispatcher {
                 None => return Err(Fault::invalid_params("`protocolVersion` must be a string")),
             },
             (Era::Legacy, method::PING) => Bytes::from_static(b"{}"),
+            (Era::Legacy, method::SET_LEVEL) if self.backend.info(&arrival.caller).logging => {
+                let level = request.params.text("level");
+                let Some(level) = level.and_then(|level| LogLevel::by_name(&level)) else {
+                    let reason = "`level` must be a level of RFC 5424, such as \"info\"";
+                    return Err(Fault::invalid_params(reason));
+                };
+                if let Some(client) = &arrival.client {
+                    client.set_log_level(level);
+                }
+                Bytes::from_static(b"{}")
+            }
             (Era::Modern, method::DISCOVER) => intro::discover(&self.backend.info(&arrival.caller)),
             (Era::Modern, method::LISTEN) => return Subscription::of(request).map(Step::Listen),
             (_, list) if method::is_list(list) && request.params.get("cursor").is_some() => {
@@ -193,10 +205,26 @@ impl Dispatcher {
                 return Err(Fault::invalid_params(reason));
             }
         };
-        let relay = arrival
-            .reports
-            .zip(request.progress_token().cloned())
-            .map(|(out, token)| Arc::new(Relay::new(token, out)));
+        let outlet = arrival.reports.map(Outlet::new);
+        let relay = outlet.clone().zip(request.progress_token().cloned());
+        let relay = relay.map(|(outlet, token)| Arc::new(Relay::new(token, outlet)) as _);
+        let is_modern = arrival.era == Era::Modern;
+        let (session, log_level) = (arrival.client, request.log_level());
+        let capabilities = match &session {
+            Some(session) => session.capabilities,
+            None => request.capabilities(),
+        };
+        let is_reached = match &session {
+            Some(session) => session.is_reached(),
+            None => log_level.is_some(),
+        };
+        let client = is_reached.then(|| {
+            Arc::new(Reached {
+                session,
+                outlet: outlet.clone(),
+                log_level,
+            }) as _
+        });
         let call = CallRequest {
             method,
             name: name.clone(),
@@ -206,11 +234,10 @@ impl Dispatcher {
             baggage: arrival.baggage,
             inbound: Some(Arc::clone(&inbound)),
             idempotency_key: request.key.clone(),
-            progress: relay.clone().map(|relay| relay as Arc<dyn ProgressSink>),
-            client_capabilities: match arrival.era {
-                Era::Legacy => None,
-                Era::Modern => request.meta.get(meta::CLIENT_CAPABILITIES).cloned(),
-            },
+            progress: relay,
+            is_modern,
+            capabilities,
+            client,
             input_responses: params.get("inputResponses").cloned(),
             request_state: params.get("requestState").cloned(),
             meta: params
@@ -232,7 +259,7 @@ impl Dispatcher {
             id: request.id.clone(),
             era: arrival.era,
             name,
-            relay,
+            outlet,
             future: Some(future),
             inbound,
             entered: None,

@@ -16,6 +16,8 @@ pub(crate) mod code {
     pub(crate) const INVALID_REQUEST: i64 = -32600;
     /// No such method.
     pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
+    /// A failure of the side that answers.
+    pub(crate) const INTERNAL_ERROR: i64 = -32603;
     /// Wrong parameters; also: unknown tool.
     pub(crate) const INVALID_PARAMS: i64 = -32602;
     /// The mirrored headers and the body disagree (2026-07-28).

@@ -6,6 +6,8 @@ pub(crate) const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersi
 pub(crate) const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
 /// What the client can do, on each modern request.
 pub(crate) const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+/// The level of log messages that a modern request asks for.
+pub(crate) const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 /// Who the server is, on modern results.
 pub(crate) const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// Which `subscriptions/listen` a modern notification belongs to.

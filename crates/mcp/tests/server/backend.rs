@@ -139,13 +139,13 @@ async fn answer(
             "done".to_owned()
         }
         "panics" => panic!("a tool that panics"),
-        "capable" => match request.client_capabilities.as_deref() {
-            Some(b"{}") | None => {
+        "capable" => match request.capabilities.is_empty() {
+            true => {
                 let text = "the client must be able to sample";
                 let error = ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, text);
                 return Err(error.with_code(-32021));
             }
-            Some(_) => "capable".to_owned(),
+            false => "capable".to_owned(),
         },
         "upstream" => {
             let error = ToolError::new(ErrorKind::ServerFault, Delivery::Answered, "disk full");

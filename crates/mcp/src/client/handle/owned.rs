@@ -4,6 +4,7 @@ use callward_core::{Delivery, ErrorKind, Instances, Owner, ToolCall, ToolError, 
 
 use super::{Link, Upstream};
 use crate::client::answer::RequestError;
+use crate::client::asked::ClientOfCall;
 use crate::client::handshake;
 use crate::client::instances::Pool;
 use crate::wire::Era;
@@ -21,7 +22,7 @@ impl Upstream {
             }
             return self.run(call).await;
         };
-        if call.tool().definition.method.is_list() && !pool.has(owner) {
+        if call.tool().definition.method.is_list() && !pool.has(owner, call) {
             // many clients list all there is and use nothing of it: no process starts for that
             let _open = pool.open_lead(false).await?;
             self.first_attempt().await;
@@ -29,6 +30,9 @@ impl Upstream {
         }
         let lease = pool.lease(owner, call).await?;
         let instance = lease.handle.upstream.as_ref().unwrap_or(self);
+        if let Some(client) = ClientOfCall::between_calls(call) {
+            *instance.0.shared.client.lock() = Some(client);
+        }
         instance.first_attempt().await;
         let mut result = instance.run(call).await;
         if lease.handle.upstream.as_ref().is_some()

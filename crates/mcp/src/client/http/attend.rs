@@ -143,7 +143,7 @@ async fn listen(link: &Arc<HttpLink>, session: &Arc<Session>) -> Result<(), Requ
     let mut events = exchange::events(link, session, None).await?;
     while let Ok(Some(event)) = events.next().await {
         if let Ok(message) = Message::parse(&event) {
-            aside(link, session, message);
+            aside(link, session, None, message);
         }
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use callward_core::redact::Known;
-use callward_core::{Delivery, ErrorKind, List, ProgressSink, ToolError};
+use callward_core::{ClientMethod, Delivery, ErrorKind, List, ProgressSink, ToolError};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 
@@ -17,6 +17,7 @@ use super::link::HttpLink;
 use super::session::Session;
 use crate::client::answer::{self, RequestError};
 use crate::client::ask::{self, Ask};
+use crate::client::asked::{self, Behind, ClientOfCall};
 use crate::client::carried::Carried;
 use crate::client::peer::reply;
 use crate::wire::{Era, Message, ParamHeaders, RequestId, SHORT, header};
@@ -25,6 +26,9 @@ use crate::wire::{Era, Message, ParamHeaders, RequestId, SHORT, header};
 const RESUME_WAIT: Duration = Duration::from_secs(1);
 /// The shortest wait, even if the server states less.
 const LEAST_RESUME_WAIT: Duration = Duration::from_millis(100);
+
+/// Who gets the progress of a request, and the client behind it.
+type Of<'a> = (Option<&'a Arc<dyn ProgressSink>>, Option<ClientOfCall>);
 
 /// A result, and the session id it came with (only `initialize` looks at it).
 pub(super) type Answered = (Bytes, Option<HeaderValue>);
@@ -48,14 +52,14 @@ pub(super) async fn exchange(
         id,
         armed: session.info.era == Era::Legacy && ask.is_cancellable(),
     };
-    if session.info.era == Era::Legacy
-        && let Some(sink) = ask.progress()
-    {
-        link.reports.enter(id, sink.clone());
+    let behind = Behind::new(ask.call);
+    let client = behind.client.clone();
+    if session.info.era == Era::Legacy {
+        link.reports.enter(id, behind);
     }
     let answered = match link.send(Method::POST, headers, message).await {
         Ok(response) => {
-            let answer = read(link, session, response, id, ask.progress()).await;
+            let answer = read(link, session, response, id, (ask.progress(), client)).await;
             answer.map_err(|error| error.without(&link.secrets))
         }
         Err(error) => Err(error),
@@ -117,7 +121,7 @@ async fn read(
     session: &Arc<Session>,
     response: Response<AnswerBody>,
     id: u64,
-    progress: Option<&Arc<dyn ProgressSink>>,
+    of: Of<'_>,
 ) -> Result<Answered, RequestError> {
     let status = response.status();
     let session_id = response.headers().get(header::SESSION_ID).cloned();
@@ -153,7 +157,7 @@ async fn read(
     let long = &link.shared.long_messages;
     let result = if header::is_of(response.headers(), "text/event-stream") {
         let events = EventReader::new(response.into_body(), limit, long.clone());
-        read_events(link, session, events, id, progress).await?
+        read_events(link, session, events, id, of).await?
     } else if header::is_of(response.headers(), "application/json") {
         let body = body::whole(response.into_body(), limit, long).await?;
         let message = body.bytes;
@@ -193,7 +197,7 @@ async fn read_events(
     session: &Arc<Session>,
     mut events: EventReader,
     id: u64,
-    progress: Option<&Arc<dyn ProgressSink>>,
+    (progress, client): Of<'_>,
 ) -> Result<Bytes, RequestError> {
     loop {
         while let Some(event) = events.next().await? {
@@ -209,7 +213,7 @@ async fn read_events(
                         progress.report(&params); // the stream belongs to this request alone
                     }
                 }
-                Ok(other) => aside(link, session, other),
+                Ok(other) => aside(link, session, client.as_ref(), other),
                 Err(error) if is_ours(error.id(), id) && error.id().is_some() => {
                     return Err(RequestError::unreadable(&error));
                 }
@@ -302,9 +306,27 @@ fn is_ours(of: Option<&RequestId>, id: u64) -> bool {
     of.is_none_or(|of| of.as_u64() == Some(id))
 }
 
-/// Handles a message that comes beside the answer.
-pub(super) fn aside(link: &Arc<HttpLink>, session: &Arc<Session>, message: Message) {
+/// Handles a message that comes beside the answer, on the stream of a call of this client or on
+/// another one.
+pub(super) fn aside(
+    link: &Arc<HttpLink>,
+    session: &Arc<Session>,
+    of: Option<&ClientOfCall>,
+    message: Message,
+) {
+    let client = || {
+        let client = of.cloned().or_else(|| link.reports.client());
+        client.or_else(|| link.shared.client.lock().clone())
+    };
     match message {
+        Message::Notification { method, params } if method == "notifications/cancelled" => {
+            link.shared.asked.cancel(params.as_ref());
+        }
+        Message::Notification { method, params } if asked::is_passed_on(&method) => {
+            if let Some(client) = client() {
+                client.notify(&method, params.as_ref());
+            }
+        }
         Message::Notification {
             method,
             params: Some(params),
@@ -315,8 +337,19 @@ pub(super) fn aside(link: &Arc<HttpLink>, session: &Arc<Session>, message: Messa
                 tracing::trace!(server = %link.shared.id, method, "a message of no concern");
             }
         },
-        Message::Request { id, method, .. } if session.info.era == Era::Legacy => {
-            link.notices.reply(session, reply(&id, &method));
+        Message::Request { id, method, params } if session.info.era == Era::Legacy => {
+            let Some(asked) = ClientMethod::by_name(&method) else {
+                return link.notices.reply(session, reply(&id, &method));
+            };
+            let (to, of_session) = (link.clone(), session.clone());
+            let reply = async move |message| {
+                // the server has given up if it does not take it
+                let _ = tell(&to, &of_session, message).await;
+            };
+            let (shared, asked) = (&link.shared, (id, asked, params));
+            if let Some(refusal) = shared.asked.answer(client(), asked, &shared.stop, reply) {
+                link.notices.reply(session, refusal);
+            }
         }
         other => {
             tracing::trace!(server = %link.shared.id, ?other, "a message of no concern");

@@ -77,7 +77,7 @@ async fn initialize(
 ) -> Result<(ServerInfo, Option<HeaderValue>), RequestError> {
     // nothing of a session is known yet, and no modern header may be sent
     let blank = Arc::new(link.session_of(ServerInfo::new(LATEST_LEGACY), None));
-    let ask = handshake::initialize();
+    let ask = handshake::initialize(link.shared.declared().await);
     let (result, session_id) = exchange(link, &blank, &ask, None).await?;
     let mut info = ServerInfo::initialized(&result).map_err(RequestError::protocol)?;
     info.opens_sessions = session_id.is_some();

@@ -2,14 +2,24 @@
 
 use std::time::Duration;
 
-use callward_core::{Field, Owner, Principal, SessionId, Source, ToolCall};
+use callward_core::{ClientCapabilities, Field, Owner, Principal, SessionId, Source, ToolCall};
 use tokio::time::Instant;
 
 /// An owner, with names of its own.
-pub(super) type Key = (Principal, Option<SessionId>);
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    pub(super) principal: Principal,
+    pub(super) session: Option<SessionId>,
+    /// What its client declares: a server is told that once, when it is greeted.
+    pub(super) declares: ClientCapabilities,
+}
 
-pub(super) fn key(owner: Owner<'_>) -> Key {
-    (owner.principal.clone(), owner.session.cloned())
+pub(super) fn key(owner: Owner<'_>, declares: ClientCapabilities) -> Key {
+    Key {
+        principal: owner.principal.clone(),
+        session: owner.session.cloned(),
+        declares,
+    }
 }
 
 /// The state that a call may leave in its instance, in rising order.
@@ -30,6 +40,8 @@ pub(super) struct Entry<H> {
     /// and counts until it has.
     pub(super) handle: Option<H>,
     pub(super) is_lead: bool,
+    /// What its server was told that the client declares.
+    pub(super) declares: ClientCapabilities,
     pub(super) owner: Option<Key>,
     /// The owner of the calls it has run; it may run no other's.
     pub(super) principal: Option<Principal>,
@@ -60,10 +72,16 @@ impl Ran {
 }
 
 impl<H> Entry<H> {
-    pub(super) fn new(handle: H, is_lead: bool, now: Instant) -> Self {
+    pub(super) fn new(
+        handle: H,
+        is_lead: bool,
+        declares: ClientCapabilities,
+        now: Instant,
+    ) -> Self {
         Self {
             handle: Some(handle),
             is_lead,
+            declares,
             owner: None,
             principal: None,
             ran: Ran::DeclaredReads,

@@ -5,17 +5,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Once, Weak};
 
 use callward_core::{
-    Caller, Delivery, ErrorKind, InstanceStatus, Owner, ServerEvent, ToolCall, ToolError,
-    ToolOutput,
+    Caller, ClientCapabilities, Delivery, ErrorKind, InstanceStatus, Owner, ServerEvent, ToolCall,
+    ToolError, ToolOutput,
 };
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::DropGuard;
 
-use super::entry::{Entry, Ran};
+use super::entry::{Entry, Key, Ran, key};
 use super::repeats::Repeats;
-use super::table::{Refused, Table};
+use super::table::{Lead, Refused, Table};
 use crate::client::handle::Upstream;
 use crate::client::options::EraChoice;
 use crate::client::shared::{Events, Shared, UpstreamStatus};
@@ -83,7 +83,7 @@ impl Pool {
 
     /// Takes note of the lead's state. Returns `false` at its end.
     fn note_lead(self: &Arc<Self>) -> bool {
-        let start = |number, is_lead| self.start(number, is_lead);
+        let start = |number, is_lead, declares| self.start(number, is_lead, declares);
         let mut table = self.table.lock();
         // read with the table locked: a lead that is started is not idle from then on
         match self.lead.status() {
@@ -99,8 +99,8 @@ impl Pool {
     }
 
     /// Returns `true` if the owner has an instance.
-    pub(in crate::client) fn has(&self, owner: Owner<'_>) -> bool {
-        self.table.lock().has(owner)
+    pub(in crate::client) fn has(&self, owner: Owner<'_>, call: &ToolCall) -> bool {
+        self.table.lock().has(&key(owner, call.capabilities))
     }
 
     /// Finds the instance of a call's owner, starting one if it has none. It may not be connected
@@ -115,12 +115,13 @@ impl Pool {
         owner: Owner<'_>,
         call: &ToolCall,
     ) -> Result<Lease, ToolError> {
-        self.let_others_end(owner).await;
+        let owner = key(owner, call.capabilities);
+        self.let_others_end(&owner).await;
         let ran = match self.looks_stateful.load(Ordering::Relaxed) {
             true => Ran::Writes,
             false => Ran::of(call),
         };
-        let entered = self.when_one_ends(|| self.enter(owner, ran)).await;
+        let entered = self.when_one_ends(|| self.enter(&owner, ran)).await;
         entered.map_err(|refused| match refused {
             Refused::Full | Refused::UntilOneEnds => {
                 let max = self.lead.options.max_instances.max(1);
@@ -139,7 +140,7 @@ impl Pool {
     /// Lets the instances end that are ending when an owner comes that has none yet, up to the
     /// shutdown grace: a client that restarts its server waits for the old one, which may hold a
     /// lock.
-    async fn let_others_end(&self, owner: Owner<'_>) {
+    async fn let_others_end(&self, owner: &Key) {
         if self.table.lock().has_ending_before(owner) {
             let grace = self.lead.options.shutdown_grace;
             let have_ended = self.until(|table| !table.has_ending_before(owner));
@@ -157,7 +158,7 @@ impl Pool {
     /// time.
     pub(in crate::client) async fn open_lead(&self, share: bool) -> Result<Handle, ToolError> {
         // what is listed is fresh, so no change has to be announced
-        let start = |_, _| Handle::lead(&self.lead);
+        let start = |_, _, _| Handle::lead(&self.lead);
         let open = || self.table.lock().open_lead(share, Instant::now(), start);
         self.when_one_ends(open).await.map_err(|_| closed())
     }
@@ -264,20 +265,23 @@ impl Pool {
         let since = shared.and_then(|shared| shared.since());
         status.age = now.saturating_duration_since(since.unwrap_or(entry.since));
         status.principal.clone_from(&entry.principal);
-        status.session = entry.owner.as_ref().and_then(|owner| owner.1.clone());
+        status.session = entry.owner.as_ref().and_then(|owner| owner.session.clone());
         status.startup = entry.startup;
         status.calls = entry.calls;
         status.in_flight = entry.in_flight;
         (status, shared.and_then(|shared| *shared.process.lock()))
     }
 
-    fn enter(self: &Arc<Self>, owner: Owner<'_>, ran: Ran) -> Result<Lease, Refused> {
-        let start = |number, is_lead| self.start(number, is_lead);
-        let (now, lead_is_down) = (Instant::now(), self.lead.status().is_down());
+    fn enter(self: &Arc<Self>, owner: &Key, ran: Ran) -> Result<Lease, Refused> {
+        let start = |number, is_lead, declares| self.start(number, is_lead, declares);
+        let lead = Lead {
+            is_down: self.lead.status().is_down(),
+            declares: self.lead.declares(),
+        };
         let entered = self
             .table
             .lock()
-            .enter(owner, ran, now, lead_is_down, start);
+            .enter(owner.clone(), ran, Instant::now(), lead, start);
         let (number, handle) = entered?;
         self.sweep_from_now_on();
         Ok(Lease {
@@ -287,8 +291,16 @@ impl Pool {
         })
     }
 
-    fn start(self: &Arc<Self>, number: u64, is_lead: bool) -> Handle {
+    fn start(
+        self: &Arc<Self>,
+        number: u64,
+        is_lead: bool,
+        declares: Option<ClientCapabilities>,
+    ) -> Handle {
         if is_lead {
+            if let Some(declares) = declares {
+                self.lead.declare(declares);
+            }
             // started again, it may list other tools
             self.lead.lists_changed();
             return Handle::lead(&self.lead);
@@ -299,6 +311,7 @@ impl Pool {
             options.era = EraChoice::Legacy;
         }
         let shared = Shared::new(self.lead.id.clone(), options, Some(&self.lead));
+        shared.declare(declares.unwrap_or_default());
         let events = shared.subscribe();
         let upstream = Upstream::connect(shared, self.target.clone(), None);
         tokio::spawn(follow(Arc::downgrade(self), number, events));

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use callward_core::{Owner, Principal, SessionId};
+use callward_core::{ClientCapabilities, Principal, SessionId};
 use tokio::time::Instant;
 
-use super::entry::{Entry, Key, Ran, key};
+use super::entry::{Entry, Key, Ran};
 use crate::client::options::UpstreamOptions;
 
 /// All instances of one server. `H` is the handle that calls use; it keeps an instance open. The
@@ -27,6 +27,13 @@ pub(super) struct Table<H> {
     closed: bool,
 }
 
+/// What is known of the lead when a call comes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Lead {
+    pub(super) is_down: bool,
+    pub(super) declares: ClientCapabilities,
+}
+
 /// Why a call gets no instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refused {
@@ -44,7 +51,10 @@ impl<H: Clone> Table<H> {
             spare: options.spare,
             idle: options.idle,
             max: options.max_instances.max(1),
-            entries: BTreeMap::from([(0, Entry::new(lead, true, now))]),
+            entries: BTreeMap::from([(
+                0,
+                Entry::new(lead, true, ClientCapabilities::default(), now),
+            )]),
             lead_is_shared: false,
             owners: HashMap::new(),
             next: 1,
@@ -52,28 +62,30 @@ impl<H: Clone> Table<H> {
         }
     }
 
-    /// Counts a call of an owner as in flight at its instance, and assigns one if it has none;
-    /// `start` starts one more, from its number and whether it is the lead. Returns its number and
-    /// handle.
+    /// Counts a call of an owner as in flight at its instance, and assigns one if it has none.
+    /// `start` starts one more, from its number, whether it is the lead, and what it declares; the
+    /// lead may keep what it declared. Returns its number and handle.
     pub(super) fn enter(
         &mut self,
-        owner: Owner<'_>,
+        key: Key,
         ran: Ran,
         now: Instant,
-        lead_is_down: bool,
-        mut start: impl FnMut(u64, bool) -> H,
+        lead: Lead,
+        mut start: impl FnMut(u64, bool, Option<ClientCapabilities>) -> H,
     ) -> Result<(u64, H), Refused> {
         if self.closed {
             return Err(Refused::Closed);
         }
-        let key = key(owner);
+        if let Some(entry) = self.entries.values_mut().find(|entry| entry.is_lead) {
+            entry.declares = lead.declares;
+        }
         let number = match self.owners.get(&key) {
             Some(number) => *number,
             None => {
-                let number = self.assign(&key, now, lead_is_down, &mut start)?;
+                let number = self.assign(&key, now, lead.is_down, &mut start)?;
                 // sessions come and go; principals stay
-                if key.1.is_some() {
-                    self.warm(now, &mut start);
+                if key.session.is_some() {
+                    self.warm(now, key.declares, &mut start);
                 }
                 self.owners.insert(key, number);
                 number
@@ -92,12 +104,12 @@ impl<H: Clone> Table<H> {
     }
 
     /// Returns `true` if the owner has an instance.
-    pub(super) fn has(&self, owner: Owner<'_>) -> bool {
-        self.owners.contains_key(&key(owner))
+    pub(super) fn has(&self, owner: &Key) -> bool {
+        self.owners.contains_key(owner)
     }
 
     /// Returns `true` if instances are ending, and the owner has none of its own yet.
-    pub(super) fn has_ending_before(&self, owner: Owner<'_>) -> bool {
+    pub(super) fn has_ending_before(&self, owner: &Key) -> bool {
         self.entries.values().any(Entry::is_ending) && !self.has(owner)
     }
 
@@ -108,13 +120,13 @@ impl<H: Clone> Table<H> {
         &mut self,
         share: bool,
         now: Instant,
-        mut start: impl FnMut(u64, bool) -> H,
+        mut start: impl FnMut(u64, bool, Option<ClientCapabilities>) -> H,
     ) -> Result<H, Refused> {
         if self.closed {
             return Err(Refused::Closed);
         }
         if self.lead().is_none() {
-            self.start(now, &mut start);
+            self.start(now, None, &mut start);
         }
         let handle = self.opened_lead().ok_or(Refused::UntilOneEnds)?;
         if share {
@@ -159,8 +171,10 @@ impl<H: Clone> Table<H> {
         session: &SessionId,
         now: Instant,
     ) {
-        let key = (principal.clone(), Some(session.clone()));
-        let Some(number) = self.owners.remove(&key) else {
+        let mut keys = self.owners.keys();
+        let key =
+            keys.find(|key| key.principal == *principal && key.session.as_ref() == Some(session));
+        let Some(number) = key.cloned().and_then(|key| self.owners.remove(&key)) else {
             return;
         };
         let Some(entry) = self.entries.get_mut(&number) else {
@@ -190,12 +204,16 @@ impl<H: Clone> Table<H> {
     }
 
     /// Forgets the lead, which has ended. It is started again at once if spare instances are kept.
-    pub(super) fn lead_ended(&mut self, now: Instant, mut start: impl FnMut(u64, bool) -> H) {
+    pub(super) fn lead_ended(
+        &mut self,
+        now: Instant,
+        mut start: impl FnMut(u64, bool, Option<ClientCapabilities>) -> H,
+    ) {
         if let Some((number, _)) = self.lead() {
             self.ended(number);
         }
         if self.spare > 0 && !self.closed {
-            self.start(now, &mut start);
+            self.start(now, None, &mut start);
         }
     }
 
@@ -279,14 +297,15 @@ impl<H: Clone> Table<H> {
         key: &Key,
         now: Instant,
         lead_is_down: bool,
-        start: &mut impl FnMut(u64, bool) -> H,
+        start: &mut impl FnMut(u64, bool, Option<ClientCapabilities>) -> H,
     ) -> Result<u64, Refused> {
         let fits = |(_, entry): &(&u64, &Entry<H>)| {
             entry.is_free()
+                && entry.declares == key.declares
                 && !(entry.is_lead && (lead_is_down || self.lead_is_shared))
                 && match &entry.principal {
                     None => true,
-                    Some(principal) => *principal == key.0 && entry.is_clean(),
+                    Some(principal) => *principal == key.principal && entry.is_clean(),
                 }
         };
         // one that served the principal before comes before one that has served no owner
@@ -297,12 +316,12 @@ impl<H: Clone> Table<H> {
             Some((number, _)) => *number,
             None => {
                 self.make_place()?;
-                self.start(now, start)
+                self.start(now, Some(key.declares), start)
             }
         };
         if let Some(entry) = self.entries.get_mut(&number) {
             entry.owner = Some(key.clone());
-            entry.principal = Some(key.0.clone());
+            entry.principal = Some(key.principal.clone());
         }
         Ok(number)
     }
@@ -336,22 +355,33 @@ impl<H: Clone> Table<H> {
     }
 
     /// Starts the missing spare instances.
-    fn warm(&mut self, now: Instant, start: &mut impl FnMut(u64, bool) -> H) {
+    fn warm(
+        &mut self,
+        now: Instant,
+        declares: ClientCapabilities,
+        start: &mut impl FnMut(u64, bool, Option<ClientCapabilities>) -> H,
+    ) {
         let missing = self.spare.saturating_sub(self.spares());
         for _ in 0..missing {
             if self.count() >= self.max {
                 return;
             }
-            self.start(now, start);
+            self.start(now, Some(declares), start);
         }
     }
 
     /// Starts the lead if it is closed, else an instance of its own.
-    fn start(&mut self, now: Instant, start: &mut impl FnMut(u64, bool) -> H) -> u64 {
+    fn start(
+        &mut self,
+        now: Instant,
+        declares: Option<ClientCapabilities>,
+        start: &mut impl FnMut(u64, bool, Option<ClientCapabilities>) -> H,
+    ) -> u64 {
         let number = self.next;
         self.next += 1;
         let is_lead = self.lead().is_none();
-        let entry = Entry::new(start(number, is_lead), is_lead, now);
+        let handle = start(number, is_lead, declares);
+        let entry = Entry::new(handle, is_lead, declares.unwrap_or_default(), now);
         self.entries.insert(number, entry);
         number
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use callward_core::redact::Known;
-use callward_core::{List, Outbound, Transport};
+use callward_core::{ClientMethod, List, Outbound, Transport};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
@@ -16,6 +16,7 @@ use super::batch::{Batch, Line};
 use super::waiters::{Answer, Waiters, Written};
 use crate::client::answer::RequestError;
 use crate::client::ask::{self, Ask, Style};
+use crate::client::asked::{self, Behind, ClientOfCall};
 use crate::client::carried::Carried;
 use crate::client::peer::reply;
 use crate::client::shared::Shared;
@@ -114,7 +115,7 @@ impl Connection {
                 "the server does not read what it is sent: over {MAX_WAITING} bytes wait for it"
             )));
         }
-        let receiver = self.waiters.lock().add(id, ask.progress().cloned());
+        let receiver = self.waiters.lock().add(id, Behind::new(ask.call));
         let Some(receiver) = receiver else {
             return Err(RequestError::not_sent("the connection is closing"));
         };
@@ -205,7 +206,11 @@ impl Connection {
         }
     }
 
-    async fn read_lines<R: AsyncRead + Unpin>(&self, shared: &Shared, mut lines: LineReader<R>) {
+    async fn read_lines<R: AsyncRead + Unpin>(
+        self: &Arc<Self>,
+        shared: &Shared,
+        mut lines: LineReader<R>,
+    ) {
         let reason = loop {
             // a server that always has more must not occupy a thread
             tokio::task::coop::consume_budget().await;
@@ -225,7 +230,7 @@ impl Connection {
         self.close(reason);
     }
 
-    fn receive(&self, shared: &Shared, message: Result<Message, InvalidMessage>) {
+    fn receive(self: &Arc<Self>, shared: &Shared, message: Result<Message, InvalidMessage>) {
         match message {
             Ok(Message::Response {
                 id: Some(id),
@@ -238,7 +243,7 @@ impl Connection {
                     tracing::warn!(server = %shared.id, %error, "an error about no request");
                 }
             }
-            Ok(Message::Request { id, method, .. }) => self.say(reply(&id, &method)),
+            Ok(Message::Request { id, method, params }) => self.asked(shared, id, &method, params),
             Ok(Message::Notification { method, params }) => {
                 self.notified(shared, &method, params.as_ref());
             }
@@ -302,8 +307,39 @@ impl Connection {
         }
     }
 
+    /// Answers a request of the server.
+    fn asked(
+        self: &Arc<Self>,
+        shared: &Shared,
+        id: RequestId,
+        method: &str,
+        params: Option<Bytes>,
+    ) {
+        let Some(asked) = ClientMethod::by_name(method) else {
+            return self.say(reply(&id, method));
+        };
+        let connection = self.clone();
+        let reply = async move |message| connection.say(message);
+        let client = self.client(shared);
+        let asked = (id, asked, params);
+        if let Some(refusal) = shared.asked.answer(client, asked, &self.closed, reply) {
+            self.say(refusal);
+        }
+    }
+
+    fn client(&self, shared: &Shared) -> Option<ClientOfCall> {
+        let in_flight = self.waiters.lock().client();
+        in_flight.or_else(|| shared.client.lock().clone())
+    }
+
     fn notified(&self, shared: &Shared, method: &str, params: Option<&Bytes>) {
         match method {
+            "notifications/cancelled" => shared.asked.cancel(params),
+            passed_on if asked::is_passed_on(passed_on) => {
+                if let Some(client) = self.client(shared) {
+                    client.notify(passed_on, params);
+                }
+            }
             "notifications/progress" => {
                 let Some(params) = params else { return };
                 let sink = ask::progress_id(params).and_then(|id| self.waiters.lock().progress(id));

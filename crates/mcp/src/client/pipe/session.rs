@@ -29,7 +29,7 @@ pub(super) async fn greet(
 ) -> Result<ServerInfo, RequestError> {
     let choice = shared.options.era;
     if choice == EraChoice::Legacy {
-        return initialize(connection).await;
+        return initialize(connection, shared).await;
     }
     let (style, ask) = (Style::unknown(Era::Modern), handshake::discover());
     let mut discovery = pin!(async {
@@ -39,7 +39,7 @@ pub(super) async fn greet(
     if choice == EraChoice::Modern || known == Some(Era::Modern) {
         return discovery.await;
     }
-    let mut greeting = pin!(initialize(connection));
+    let mut greeting = pin!(initialize(connection, shared));
     let Ok(greeted) = timeout(handshake::PROBE_TIMEOUT, greeting.as_mut()).await else {
         // It is still starting, or ignores what it does not know: what it accepts first decides.
         return tokio::select! {
@@ -57,9 +57,10 @@ pub(super) async fn greet(
     }
 }
 
-async fn initialize(connection: &Connection) -> Result<ServerInfo, RequestError> {
+async fn initialize(connection: &Connection, shared: &Shared) -> Result<ServerInfo, RequestError> {
     let style = Style::unknown(Era::Legacy);
-    let result = connection.request(&handshake::initialize(), &style).await?;
+    let greeting = handshake::initialize(shared.declared().await);
+    let result = connection.request(&greeting, &style).await?;
     let info = ServerInfo::initialized(&result).map_err(RequestError::protocol)?;
     if info.era == Era::Modern {
         // it answered `initialize` with a revision that has no handshake: believe it

@@ -8,6 +8,7 @@ use callward_core::ProgressSink;
 use tokio::sync::oneshot;
 
 use crate::client::answer::RequestError;
+use crate::client::asked::{Behind, ClientOfCall};
 
 /// What a request ends with.
 pub(super) type Answer = Result<Bytes, RequestError>;
@@ -22,7 +23,7 @@ pub(super) struct Waiters {
 
 struct Waiter {
     answer: oneshot::Sender<Answer>,
-    progress: Option<Arc<dyn ProgressSink>>,
+    behind: Behind,
     written: Written,
 }
 
@@ -39,18 +40,14 @@ pub(super) enum Written {
 
 impl Waiters {
     /// Adds a request; nothing if the connection is closing.
-    pub(super) fn add(
-        &mut self,
-        id: u64,
-        progress: Option<Arc<dyn ProgressSink>>,
-    ) -> Option<oneshot::Receiver<Answer>> {
+    pub(super) fn add(&mut self, id: u64, behind: Behind) -> Option<oneshot::Receiver<Answer>> {
         if self.closing {
             return None;
         }
         let (answer, receiver) = oneshot::channel();
         let waiter = Waiter {
             answer,
-            progress,
+            behind,
             written: Written::Nothing,
         };
         self.waiting.insert(id, waiter);
@@ -81,7 +78,15 @@ impl Waiters {
     }
 
     pub(super) fn progress(&self, id: u64) -> Option<Arc<dyn ProgressSink>> {
-        self.waiting.get(&id)?.progress.clone()
+        self.waiting.get(&id)?.behind.progress.clone()
+    }
+
+    /// Returns the client that a server means.
+    pub(super) fn client(&self) -> Option<ClientOfCall> {
+        let waiting = self.waiting.iter();
+        let clients =
+            waiting.filter_map(|(id, waiter)| Some((*id, waiter.behind.client.as_ref()?)));
+        ClientOfCall::meant(clients)
     }
 
     /// Fails all that wait: as lost if they may have been written whole, else as not sent.

@@ -9,12 +9,13 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
 use axum::response::{IntoResponse, Response};
-use callward_core::{Caller, ClientInfo, CredentialKind};
+use callward_core::{Caller, CredentialKind};
 use futures_util::stream;
 use http::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{HeaderValue, StatusCode};
 use parking_lot::Mutex;
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -22,11 +23,12 @@ use super::accept::{self, Accepts};
 use super::body::Bodies;
 use super::session::Session;
 use super::session_table::{Client, SessionLimits, SessionTable};
-use super::stream::{notifications, respond};
+use super::stream::{REPORTS, notifications, respond};
 use super::{HttpOptions, Identify, Refused, mirrored};
 use crate::server::Backend;
 use crate::server::answer::Answer;
 use crate::server::error::Fault;
+use crate::server::request::Request;
 use crate::server::service::Dispatcher;
 use crate::server::subscription::Subscription;
 use crate::wire::{Era, header};
@@ -68,12 +70,12 @@ impl Endpoint {
         }
     }
 
-    /// Opens a session for the caller of a request, and a client that introduced itself so.
+    /// Opens a session for the caller of a request, which is an `initialize`.
     pub(super) fn open_session(
         &self,
         caller: &Arc<Caller>,
         parts: &Parts,
-        client: Option<Arc<ClientInfo>>,
+        request: &Request,
     ) -> Result<Arc<Session>, Fault> {
         let counted = match caller.credential.kind {
             CredentialKind::None => {
@@ -86,7 +88,8 @@ impl Endpoint {
         };
         let open = || {
             let timer = self.dispatcher.session("tcp");
-            Session::new(caller, client, timer)
+            let client = request.client_of_session();
+            Session::new(caller, client, request.capabilities(), timer)
         };
         let opened = self.sessions.lock().open(Instant::now(), counted, open);
         opened.map_err(|full| {
@@ -131,13 +134,14 @@ impl Endpoint {
         }
         let session = self.required_session(caller, parts)?;
         let replaced = session.open_stream();
-        Ok(
-            self.notify(caller, parts, Subscription::LEGACY, async move {
-                replaced.cancelled().await;
-                // held by the stream, so that it does not count as idle
-                drop(session);
-            }),
-        )
+        let (out, asked) = mpsc::channel(REPORTS);
+        session.peer.reach_by(out);
+        let end = async move {
+            replaced.cancelled().await;
+            // held by the stream, so that it does not count as idle
+            drop(session);
+        };
+        Ok(self.notify(caller, parts, Subscription::LEGACY, Some(asked), end))
     }
 
     /// Ends a session: DELETE.
@@ -147,13 +151,14 @@ impl Endpoint {
         Ok(IntoResponse::into_response(StatusCode::NO_CONTENT))
     }
 
-    /// Responds with the notifications of a subscription, until `end`, a shutdown, or the end of
+    /// Responds with the notifications of a subscription, and with what servers ask, until `end`, a shutdown, or the end of
     /// the sender's credential.
     pub(super) fn notify(
         &self,
         caller: &Caller,
         parts: &Parts,
         subscription: Subscription,
+        asked: Option<mpsc::Receiver<Answer>>,
         end: impl Future<Output = ()> + Send + 'static,
     ) -> Response {
         let shutdown = self.options.shutdown.clone();
@@ -166,7 +171,7 @@ impl Endpoint {
             }
         };
         let changes = self.dispatcher.backend.changes(caller);
-        let messages = notifications(subscription, changes, ended);
+        let messages = notifications(subscription, changes, asked, ended);
         respond(messages, self.options.keep_alive)
     }
 

@@ -60,15 +60,31 @@ pub(super) async fn take(
         }
         Either::Right(other) => {
             mirrored::stated_version(&parts.headers)?;
-            if let Message::Notification { method, params } = other
-                && let Some(session) = endpoint.session(caller, parts)?
-                && method == method::CANCELLED
-                && let Some(id) = cancelled_id(params.as_ref())
-            {
-                session.calls.cancel(&id);
+            if let Some(session) = endpoint.session(caller, parts)? {
+                note(endpoint, caller, &session, other);
             }
             Ok(IntoResponse::into_response(StatusCode::ACCEPTED))
         }
+    }
+}
+
+/// Takes a message of a session that is no request.
+fn note(endpoint: &Endpoint, caller: &Arc<Caller>, session: &Session, message: Message) {
+    match message {
+        Message::Notification { method, params } => match method.as_str() {
+            method::CANCELLED => {
+                if let Some(id) = cancelled_id(params.as_ref()) {
+                    session.calls.cancel(&id);
+                }
+            }
+            method::ROOTS_CHANGED => {
+                let backend = &endpoint.dispatcher.backend;
+                backend.roots_changed(&session.caller_of(caller));
+            }
+            _ => {}
+        },
+        Message::Response { id, outcome } => session.peer.answered(id.as_ref(), outcome),
+        Message::Request { .. } => {}
     }
 }
 
@@ -110,7 +126,13 @@ async fn answer(
     let arrival = Arrival::new(era, of_call, Transport::Tcp, client);
     let mut arrival = arrival.with_headers(parts);
     let mut reports = None;
-    if accepts.events && request.progress_token().is_some() {
+    let peer = session.as_ref().map(|session| session.peer.clone());
+    let is_reached = match &peer {
+        Some(peer) => peer.is_reached(),
+        None => request.log_level().is_some(),
+    };
+    arrival.client = peer;
+    if accepts.events && (is_reached || request.progress_token().is_some()) {
         let (out, queue) = mpsc::channel(REPORTS);
         arrival.reports = Some(out.clone());
         reports = Some((out, queue));
@@ -120,7 +142,7 @@ async fn answer(
             let mut response = reply(StatusCode::OK, answer);
             if is_handshake {
                 // opened last: a refused handshake leaves no session behind
-                let session = endpoint.open_session(caller, parts, request.client_of_session())?;
+                let session = endpoint.open_session(caller, parts, request)?;
                 if let Ok(id) = HeaderValue::from_str(&session.id.to_string()) {
                     response.headers_mut().insert(header::SESSION_ID, id);
                 }
@@ -153,7 +175,9 @@ async fn answer(
             Ok(respond(messages, keep_alive))
         }
         Step::Listen(_) if !accepts.events => Err(not_acceptable(accept::PRESCRIBED)),
-        Step::Listen(subscription) => Ok(endpoint.notify(caller, parts, subscription, pending())),
+        Step::Listen(subscription) => {
+            Ok(endpoint.notify(caller, parts, subscription, None, pending()))
+        }
     }
 }
 

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use callward_core::{Caller, ClientInfo, SessionId};
+use callward_core::{Caller, ClientCapabilities, ClientInfo, SessionId};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::observed::SessionTimer;
+use crate::server::client::SessionClient;
 use crate::server::inflight::InFlight;
 
 /// One legacy client's session. Each task of the session holds an `Arc`, which keeps it alive.
@@ -18,6 +19,8 @@ pub(super) struct Session {
     pub(super) caller: Arc<Caller>,
     /// How its client introduced itself.
     pub(super) client: Option<Arc<ClientInfo>>,
+    /// How servers reach it.
+    pub(super) peer: Arc<SessionClient>,
     pub(super) calls: Arc<InFlight>,
     /// A tool was called in it: the session is not among the first to end.
     pub(super) has_called: AtomicBool,
@@ -31,6 +34,7 @@ impl Session {
     pub(super) fn new(
         caller: &Caller,
         client: Option<Arc<ClientInfo>>,
+        capabilities: ClientCapabilities,
         timer: Option<SessionTimer>,
     ) -> Self {
         let id = Uuid::new_v4();
@@ -39,6 +43,7 @@ impl Session {
             id,
             caller: Arc::new(caller),
             client,
+            peer: Arc::new(SessionClient::new(capabilities)),
             calls: Arc::default(),
             has_called: AtomicBool::new(false),
             _timer: timer,

@@ -240,6 +240,7 @@ impl Drop for Entry {
     fn drop(&mut self) {
         // calls first: the instance that runs them is released after them
         self.session.calls.ended.cancel();
+        self.session.peer.ended();
         (self.ends)(&self.session.caller);
     }
 }
@@ -295,7 +296,14 @@ mod tests {
         /// Opens a session, of the client with this address if there is one.
         fn open(&mut self, second: u64, client: Option<u8>) -> Result<Arc<Session>, Full> {
             let client = client.map(|last| Client::Address([192, 0, 2, last].into()));
-            let new = || Session::new(&Caller::new(Principal::new("ada")), None, None);
+            let new = || {
+                Session::new(
+                    &Caller::new(Principal::new("ada")),
+                    None,
+                    Default::default(),
+                    None,
+                )
+            };
             self.table.open(self.at(second), client, new)
         }
 

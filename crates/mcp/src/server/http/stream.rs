@@ -48,15 +48,23 @@ pub(super) fn call_messages(
     stream::select(answered, messages)
 }
 
-/// The messages of one subscription: the acknowledgement, each change, and the answer at the end.
+/// The messages of one subscription: the acknowledgement, each change, what the client is asked, and
+/// the answer at the end.
 pub(super) fn notifications(
     subscription: Subscription,
     changes: BoxStream<'static, List>,
+    asked: Option<mpsc::Receiver<Answer>>,
     end: impl Future<Output = ()> + Send + 'static,
 ) -> impl Stream<Item = Answer> + Send + 'static {
     let (first, last) = (subscription.acknowledged(), subscription.ended());
-    let changes = changes
-        .filter_map(move |list| ready(subscription.list_changed(list)))
-        .take_until(end);
-    stream::iter(first).chain(changes).chain(stream::iter(last))
+    let changes = changes.filter_map(move |list| ready(subscription.list_changed(list)));
+    let asked = asked.map(|mut asked| stream::poll_fn(move |cx| asked.poll_recv(cx)));
+    // the stream ends with the changes
+    let changes = changes.map(Some).chain(stream::iter([None]));
+    let asked = stream::iter(asked).flatten().map(Some);
+    let messages = stream::select(changes, asked).take_while(|message| ready(message.is_some()));
+    let messages = messages.filter_map(ready).take_until(end);
+    stream::iter(first)
+        .chain(messages)
+        .chain(stream::iter(last))
 }

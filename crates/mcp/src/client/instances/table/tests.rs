@@ -2,6 +2,7 @@
 
 use callward_core::{Caller, Instances};
 
+use super::super::entry::key;
 use super::*;
 
 const IDLE: Duration = Duration::from_secs(60);
@@ -66,12 +67,16 @@ impl World {
         };
         let caller = caller(owner);
         let owner = Instances::Session.owner(&caller).unwrap();
-        let start = |number, _| {
+        let start = |number, _, _| {
             self.started += 1;
             number
         };
-        let (now, is_down) = (self.now, self.lead_is_down);
-        let (number, handle) = self.table.enter(owner, ran, now, is_down, start)?;
+        let lead = Lead {
+            is_down: self.lead_is_down,
+            ..Lead::default()
+        };
+        let owner = key(owner, ClientCapabilities::default());
+        let (number, handle) = self.table.enter(owner, ran, self.now, lead, start)?;
         assert_eq!(handle, number);
         Ok(number)
     }
@@ -92,7 +97,7 @@ impl World {
             ["enter", owner, ran] => return shown(self.enter(owner, ran)),
             ["lead-ends"] => {
                 assert_eq!(self.table.opened_lead(), None);
-                self.table.lead_ended(self.now, |number, _| number);
+                self.table.lead_ended(self.now, |number, _, _| number);
                 return self.step(&["lead"]);
             }
             ["lead"] => {
@@ -101,7 +106,7 @@ impl World {
             }
             ["list" | "share"] => {
                 let share = words == ["share"];
-                return shown(self.table.open_lead(share, self.now, |number, _| number));
+                return shown(self.table.open_lead(share, self.now, |number, _, _| number));
             }
             ["close"] => return format!("{:?}", self.table.close()),
             ["started"] => return self.started.to_string(),

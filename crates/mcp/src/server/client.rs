@@ -1,0 +1,207 @@
+//! The client of a session, as the servers behind its calls reach it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use callward_core::{
+    BoxFuture, ClientCapabilities, ClientMethod, ClientPeer, ClientRefusal, LogLevel, readable,
+};
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, oneshot};
+
+use super::answer::Answer;
+use crate::wire::{RequestId, RpcError, code, object, write};
+
+/// How many requests one client may have open.
+const MAX_ASKED: usize = 64;
+
+/// Where messages of a running call go, until it ends.
+#[derive(Debug)]
+pub(super) struct Outlet(Mutex<Option<mpsc::Sender<Answer>>>);
+
+impl Outlet {
+    pub(super) fn new(out: mpsc::Sender<Answer>) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Some(out))))
+    }
+
+    /// Lets nothing through from here on: nothing may follow the answer.
+    pub(super) fn close(&self) {
+        drop(self.0.lock().take());
+    }
+
+    /// Sends a message, unless the client reads too slowly.
+    pub(super) fn try_send(&self, message: Answer) {
+        if let Some(out) = self.0.lock().as_ref() {
+            let _ = out.try_send(message);
+        }
+    }
+
+    fn open(&self) -> Option<mpsc::Sender<Answer>> {
+        self.0.lock().clone()
+    }
+}
+
+/// The client of one session: what it declares, and what it was asked.
+#[derive(Debug, Default)]
+pub(super) struct SessionClient {
+    pub(super) capabilities: ClientCapabilities,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    log_level: Option<LogLevel>,
+    /// The way to the client beside its requests: the pipe, or the stream of the session.
+    own: Option<mpsc::Sender<Answer>>,
+    next: u64,
+    waiting: HashMap<u64, oneshot::Sender<Result<Bytes, RpcError>>>,
+}
+
+impl SessionClient {
+    pub(super) fn new(capabilities: ClientCapabilities) -> Self {
+        Self {
+            capabilities,
+            state: Mutex::default(),
+        }
+    }
+
+    /// Takes the way to the client beside its requests.
+    pub(super) fn reach_by(&self, own: mpsc::Sender<Answer>) {
+        self.state.lock().own = Some(own);
+    }
+
+    pub(super) fn set_log_level(&self, level: LogLevel) {
+        self.state.lock().log_level = Some(level);
+    }
+
+    /// Returns `true` if calls need a way to the client: it may be asked something, or wants to read
+    /// log messages.
+    pub(super) fn is_reached(&self) -> bool {
+        !self.capabilities.is_empty() || self.state.lock().log_level.is_some()
+    }
+
+    /// Takes a response of the client.
+    pub(super) fn answered(&self, id: Option<&RequestId>, outcome: Result<Bytes, RpcError>) {
+        let id = id.and_then(RequestId::as_u64);
+        let waiting = id.and_then(|id| self.state.lock().waiting.remove(&id));
+        if let Some(waiting) = waiting {
+            let _ = waiting.send(outcome);
+        }
+    }
+
+    /// Lets no request wait any longer: the session has ended.
+    pub(super) fn ended(&self) {
+        let mut state = self.state.lock();
+        state.own = None;
+        state.waiting.clear();
+    }
+
+    fn own(&self) -> Option<mpsc::Sender<Answer>> {
+        self.state.lock().own.clone()
+    }
+
+    fn enter(&self) -> Result<(u64, oneshot::Receiver<Result<Bytes, RpcError>>), ClientRefusal> {
+        let mut state = self.state.lock();
+        if state.waiting.len() >= MAX_ASKED {
+            let text = format!("{MAX_ASKED} requests to the client are open");
+            return Err(refused(text));
+        }
+        let (answer, receiver) = oneshot::channel();
+        state.next += 1;
+        let id = state.next;
+        state.waiting.insert(id, answer);
+        Ok((id, receiver))
+    }
+}
+
+/// The client of a running call.
+pub(super) struct Reached {
+    /// The client's session; a modern client has none, and is not asked on the way.
+    pub(super) session: Option<Arc<SessionClient>>,
+    pub(super) outlet: Option<Arc<Outlet>>,
+    /// The level of log messages that the request asks for.
+    pub(super) log_level: Option<LogLevel>,
+}
+
+impl ClientPeer for Reached {
+    fn ask(
+        &self,
+        method: ClientMethod,
+        params: Bytes,
+    ) -> BoxFuture<'static, Result<Bytes, ClientRefusal>> {
+        let (session, outlet) = (self.session.clone(), self.outlet.clone());
+        Box::pin(async move {
+            let session = session.ok_or_else(|| refused("the client cannot be asked"))?;
+            let way = outlet.and_then(|outlet| outlet.open());
+            let way = way.or_else(|| session.own());
+            let way = way.ok_or_else(|| refused("the client has no stream open to be asked on"))?;
+            let (id, answer) = session.enter()?;
+            let asked = Asked { session, id, way };
+            let request = write::request(&RequestId::number(id), method.as_str(), Some(&params));
+            let gone = |_| refused("the client is gone");
+            asked.way.send(request.into()).await.map_err(gone)?;
+            let answer = answer
+                .await
+                .map_err(|_| refused("the session of the client has ended"))?;
+            let answer = answer.map_err(|error| ClientRefusal {
+                code: error.code,
+                message: error.message.into_owned(),
+                data: error.data,
+            })?;
+            if object::check(&answer).is_err() || readable::check(&answer).is_err() {
+                return Err(refused("the client's answer cannot be read"));
+            }
+            Ok(readable::without_lone_surrogates(answer))
+        })
+    }
+
+    fn notify(&self, method: &'static str, params: &[u8]) {
+        if readable::check(params).is_err() {
+            return;
+        }
+        let params = readable::without_lone_surrogates(Bytes::copy_from_slice(params));
+        let message = Answer::notification(method, Some(&params));
+        match (&self.outlet, &self.session) {
+            (Some(outlet), _) => outlet.try_send(message),
+            (None, Some(session)) => {
+                if let Some(own) = session.own() {
+                    let _ = own.try_send(message);
+                }
+            }
+            (None, None) => {}
+        }
+    }
+
+    fn log_level(&self) -> Option<LogLevel> {
+        let session = self.session.as_ref();
+        let of_session = session.and_then(|session| session.state.lock().log_level);
+        self.log_level.or(of_session)
+    }
+}
+
+/// A request that a client was sent, until this is dropped: one without an answer is cancelled.
+struct Asked {
+    session: Arc<SessionClient>,
+    id: u64,
+    way: mpsc::Sender<Answer>,
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        if self.session.state.lock().waiting.remove(&self.id).is_some() {
+            let params = format!(r#"{{"requestId":{}}}"#, self.id);
+            let cancelled =
+                Answer::notification("notifications/cancelled", Some(params.as_bytes()));
+            let _ = self.way.try_send(cancelled);
+        }
+    }
+}
+
+fn refused(message: impl Into<String>) -> ClientRefusal {
+    ClientRefusal {
+        code: code::INTERNAL_ERROR,
+        message: message.into(),
+        data: None,
+    }
+}
