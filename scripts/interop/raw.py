@@ -86,8 +86,9 @@ def reply_to(request):
         return {"jsonrpc": "2.0", "id": request["id"], "result": {}}
     if request["method"] == "elicitation/create":
         schema = request["params"].get("requestedSchema", {})
-        content = {name: True for name, field in schema.get("properties", {}).items()
-                   if field.get("type") == "boolean"}
+        fields = schema.get("properties", {}).items()
+        content = {name: field["type"] == "boolean" or field["default"] for name, field in fields
+                   if field.get("type") == "boolean" or "default" in field}
         return {"jsonrpc": "2.0", "id": request["id"],
                 "result": {"action": "accept", "content": content}}
     return {"jsonrpc": "2.0", "id": request["id"],
@@ -163,15 +164,20 @@ class Http(Peer):
         self._url = urllib.parse.urlsplit(url)
         self._session = None
 
+    def _named(self, message):
+        """The headers by which a modern server knows a request without its body."""
+        params = message.get("params", {})
+        name = params.get("uri", params.get("name"))
+        method = {"Mcp-Method": message["method"]}
+        return method if name is None else {**method, "Mcp-Name": name}
+
     def _post(self, message, timeout):
         connection = http.client.HTTPConnection(self._url.hostname, self._url.port, timeout=timeout)
         headers = {"Content-Type": "application/json",
                    "Accept": "application/json, text/event-stream"}
         if self.era == MODERN:
             headers["MCP-Protocol-Version"] = MODERN
-            headers["Mcp-Method"] = message["method"]
-            if message["method"] == "tools/call":
-                headers["Mcp-Name"] = message["params"]["name"]
+            headers |= self._named(message)
         elif message.get("method") != "initialize":
             headers["MCP-Protocol-Version"] = LEGACY
         if self._session:

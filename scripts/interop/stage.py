@@ -112,6 +112,12 @@ def config(sandboxes):
     return "\n".join(lines)
 
 
+def one_server(**settings):
+    """The configuration file for one server, whose tools keep their names."""
+    lines = [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
+    return "\n".join(["[servers.suite]", "prefix = false", *lines, ""])
+
+
 class Served:
     """A process that serves MCP over HTTP; gone at the end of the `with` block."""
 

@@ -84,6 +84,7 @@ const NEVER: [(&str, &[&str]); 2] = [
 ];
 
 /// Who may name `rmcp`, in tests alone. The wire is our own; rmcp is the independent peer there.
+/// The testkit may too, which is for tests as a whole.
 const RMCP_IN_TESTS_OF: [&str; 2] = ["callward-mcp", "callward-gateway"];
 
 /// Returns `true` if a package may depend on a crate, as one for tests alone or as any.
@@ -94,7 +95,7 @@ fn may_name(from: &str, to: &str, dev: bool) -> bool {
             .any(|(package, named)| *package == from && named.contains(&to))
     };
     if to == "rmcp" {
-        return dev && RMCP_IN_TESTS_OF.contains(&from);
+        return from == "callward-testkit" || dev && RMCP_IN_TESTS_OF.contains(&from);
     }
     let of_core = to == CORE && ![TLS, "callward-gateway"].contains(&from);
     dev || (!is_in(&NEVER) && (!to.starts_with("callward") || of_core || is_in(&RULES)))
