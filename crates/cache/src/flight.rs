@@ -6,8 +6,8 @@
 //! waited longest gets it. A leader that fails returns two: with a server that fails each call, the
 //! followers must not run one after the other. A leader whose client is asked something
 //! [releases](Flight::release) the followers to run at once: its answer will be its own, and the
-//! question may take minutes. No follower is stranded, as the permit is returned
-//! by dropping it; a follower that stops waiting leaves the queue by dropping its wait.
+//! question may take minutes. No follower is stranded, as the permit is returned by dropping it; a
+//! follower that stops waiting leaves the queue by dropping its wait.
 //!
 //! While its read set is being written, a call may only get the answer of a run that began after it
 //! arrived. It joins the [next](Flights::next) flight: one that is not dispatched yet, and that is

@@ -1,7 +1,8 @@
 //! Test support. Never published.
 //!
 //! - [`tool`] and [`call`] build tools and calls, [`MockService`] and [`MockServer`] answer them by
-//!   a script, [`MockClient`] answers questions of servers, and [`contract`] checks what every layer must keep.
+//!   a script, [`MockClient`] answers questions of servers, and [`contract`] checks what every
+//!   layer must keep.
 //! - [`chaos`] and [`hostile`] are servers that fail at any point of an exchange and count their
 //!   executions; [`truth`] compares these counts with the answers that callers got.
 //! - [`mod@score`] measures inference on labelled tools, and [`parity`] compares our answers with

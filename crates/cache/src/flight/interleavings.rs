@@ -3,10 +3,11 @@
 //! Callers join one key at the same time. Each leader answers, fails, asks its client something or
 //! is dropped; some followers stop waiting, some are dropped. Then no follower is stranded (the
 //! scheduler sees a deadlock), no more calls run at once than failures and questions allow, an
-//! answer is found once and taken by all, and no flight is left behind. A leader that panics drops what a dropped one drops, in the same order;
-//! the panic itself is in `tests/behaviour/flight.rs`. In some schedules callers join the next
-//! flight only: then each answer is of a run that began after its caller arrived, and no two run at
-//! once except those that failures or dropped leaders allow.
+//! answer is found once and taken by all, and no flight is left behind. A leader that panics drops
+//! what a dropped one drops, in the same order; the panic itself is in `tests/behaviour/flight.rs`.
+//! In some schedules callers join the next flight only: then each answer is of a run that began
+//! after its caller arrived, and no two run at once except those that failures or dropped leaders
+//! allow.
 //!
 //! Each of these faults, put in one at a time, fails a test here: a semaphore closed before the
 //! answer is set; a permit taken although an answer is there; a member counted outside the map's

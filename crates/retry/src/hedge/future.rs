@@ -80,12 +80,7 @@ pub(super) async fn hedged<S: ToolService>(
             },
         };
         let Some(result) = result else {
-            record(
-                &call,
-                Verdict::Skip,
-                "only the first attempt asks the client",
-                None,
-            );
+            record(&call, Verdict::Skip, "only the first asks the client", None);
             let result = match first_error {
                 Some(error) => Err(error),
                 None => first.await,
