@@ -1,6 +1,7 @@
 //! The stack as a whole, over mock servers and real ones.
 #![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
+mod asking;
 mod authorized;
 mod bed;
 mod breakers;

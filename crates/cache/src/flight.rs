@@ -4,8 +4,10 @@
 //! the followers wait for the permit. A leader that answers closes the semaphore, and each follower
 //! takes the answer. A leader that panics or is dropped returns the permit, and the follower that
 //! waited longest gets it. A leader that fails returns two: with a server that fails each call, the
-//! followers must not run one after the other. No follower is stranded, as the permit is returned
-//! by dropping it; a follower that stops waiting leaves the queue by dropping its wait.
+//! followers must not run one after the other. A leader whose client is asked something
+//! [releases](Flight::release) the followers to run at once: its answer will be its own, and the
+//! question may take minutes. No follower is stranded, as the permit is returned by dropping it; a
+//! follower that stops waiting leaves the queue by dropping its wait.
 //!
 //! While its read set is being written, a call may only get the answer of a run that began after it
 //! arrived. It joins the [next](Flights::next) flight: one that is not dispatched yet, and that is
@@ -15,7 +17,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_core::ToolOutput;
+use callward_core::{ProgressSink, ToolCall, ToolOutput};
 use foldhash::fast::RandomState;
 use smallvec::SmallVec;
 use tokio::time::Instant;
@@ -93,7 +95,9 @@ impl Flights {
     ) -> FlightGuard<'_> {
         let mut flights = self.0.lock();
         let entry = flights.entry(key).or_insert_with(|| Flight::new(None));
-        if is_over(entry) {
+        // a flight that answers is removed before it closes
+        let is_released = entry.permits.is_closed();
+        if is_released || is_over(entry) {
             let previous = previous(entry);
             *entry = Flight::new(previous);
         }
@@ -134,6 +138,34 @@ impl Flight {
             sessions: Mutex::default(),
         })
     }
+
+    /// Lets all followers run, each for itself. Later calls join another flight.
+    fn release(&self) {
+        self.permits.close();
+    }
+}
+
+/// Releases the followers of a call when its client is first asked something.
+struct Releaser {
+    flight: Arc<Flight>,
+    next: Option<Arc<dyn ProgressSink>>,
+}
+
+impl ProgressSink for Releaser {
+    fn report(&self, params: &[u8]) {
+        if let Some(next) = &self.next {
+            next.report(params);
+        }
+    }
+
+    fn waits_for_person(&self, waits: bool) {
+        if waits {
+            self.flight.release();
+        }
+        if let Some(next) = &self.next {
+            next.waits_for_person(waits);
+        }
+    }
 }
 
 /// One call's membership in a flight, until it is dropped.
@@ -147,8 +179,9 @@ pub(crate) struct FlightGuard<'a> {
 /// The role of a call in a flight.
 #[derive(Debug)]
 pub(crate) enum Role<'a> {
-    /// It runs. While it holds the permit, only leaders that a failure allowed run besides.
-    Leader(SemaphorePermit<'a>),
+    /// It runs. While it holds the permit, only leaders that a failure allowed run besides. It has
+    /// none if it was released.
+    Leader(Option<SemaphorePermit<'a>>),
     /// It takes the answer of a leader.
     Follower(SharedAnswer),
 }
@@ -168,13 +201,14 @@ impl FlightGuard<'_> {
             if let Some(answer) = self.flight.answer.lock().clone() {
                 return Role::Follower(answer);
             }
-            // closed only after the answer is set, so that the next round returns
             let Ok(permit) = self.flight.permits.acquire().await else {
-                continue;
+                // closed after the answer was set, or without one
+                let answer = self.flight.answer.lock().clone();
+                return answer.map_or(Role::Leader(None), Role::Follower);
             };
             // returned by a leader that answered, before another one closed the semaphore
             if self.flight.answer.lock().is_none() {
-                return Role::Leader(permit);
+                return Role::Leader(Some(permit));
             }
         }
     }
@@ -196,6 +230,15 @@ impl FlightGuard<'_> {
         self.flight.dispatched.lock().get_or_insert(dispatched);
         // or each flight would keep all flights before it
         self.flight.previous.lock().take();
+    }
+
+    /// Returns the leader's call to send: the first question to its client releases the followers.
+    pub(crate) fn released_by(&self, call: ToolCall) -> ToolCall {
+        if call.client.is_none() {
+            return call;
+        }
+        let (flight, next) = (self.flight.clone(), call.progress().cloned());
+        call.with_progress(Arc::new(Releaser { flight, next }))
     }
 
     /// Gives all followers the answer, and ends the flight. The leader stores the answer before, so

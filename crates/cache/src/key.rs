@@ -23,7 +23,7 @@ pub(crate) enum EntryKind {
 /// Everything that distinguishes one call from another, except the epochs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Identity {
-    /// Of tool, arguments, `_meta` and principal.
+    /// Of tool, arguments, `_meta`, principal, and the client's capabilities.
     pub(crate) digest: u128,
     /// `None` if all principals share the result.
     pub(crate) principal: Option<u128>,
@@ -76,6 +76,10 @@ impl Keyring {
         if let Some(meta) = call.meta.as_ref().and_then(|meta| meta.compared()) {
             digest = self.secret.json_behind([digest, 0], meta)?;
         }
+        if !call.capabilities.is_empty() {
+            let declared = u128::from(call.capabilities.bits());
+            digest = self.secret.combine(&[digest, declared]);
+        }
         Some(Identity { digest, principal })
     }
 
@@ -110,7 +114,7 @@ impl Identity {
 mod tests {
     use std::sync::Arc;
 
-    use callward_core::{Caller, Principal, Tool};
+    use callward_core::{Caller, ClientCapabilities, Principal, Tool};
     use callward_testkit::{call, tool};
     use serde_json::json;
 
@@ -163,6 +167,13 @@ mod tests {
             key(&call(&get, json!({"id": 2})), EntryKind::Read, &[0]),
             ring.key(&identity, 1, &[0]),
         ];
+        for declared in [r#"{"roots": {}}"#, r#"{"sampling": {}}"#] {
+            let mut call = mine.clone();
+            call.context_mut().capabilities = ClientCapabilities::parse(declared.as_bytes());
+            let asked = key(&call, EntryKind::Read, &[0]);
+            assert_eq!(asked, key(&call.in_background(), EntryKind::Read, &[0]));
+            keys.push(asked);
+        }
         let all = keys.len();
         keys.sort_unstable();
         keys.dedup();

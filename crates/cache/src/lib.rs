@@ -10,6 +10,7 @@
 //! last one to its scopes. While a write is in flight, and until one that may still land has
 //! [settled](CacheConfig::settle), nothing that it may change is cached or shared.* By default
 //! every call depends on all state and every write changes all state; [`ScopeRules`] narrow that.
+//! The answer of a call whose client was asked something is for that call alone.
 //!
 //! Identical reads in flight run once. All services of one [`CacheLayer`] share entries, flights,
 //! epochs and evidence; they are always ready. Without the feature `store`, which brings moka,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callward_core::{
-    CacheStatus, Delivery, ErrorKind, ToolCall, ToolError, ToolOutput, ToolService,
+    CacheStatus, CallClient, Delivery, ErrorKind, ToolCall, ToolError, ToolOutput, ToolService,
 };
 use tokio::time::Instant;
 use tower::ServiceExt;
@@ -99,11 +99,13 @@ impl Read {
         // a write that may still land must not be missed by a call that arrives after it landed
         let is_doubtful = are_doubtful(&read_set, shared.scopes.at(sent));
         flight.dispatch(sent, is_doubtful.then_some(shared.config.burst));
-        let result = inner.oneshot(call).await;
+        let client = call.client.clone();
+        let result = inner.oneshot(flight.released_by(call)).await;
         let took = sent.elapsed();
+        let asked = was_asked(client.as_ref());
         let mut expiry = match &result {
             Err(_) => Err(RefusalReason::Failed),
-            Ok(output) => shared.expiry(output, &self.lookup),
+            Ok(output) => shared.expiry(output, &self.lookup, asked),
         };
         if let (Ok(expiry), true) = (&mut expiry, is_doubtful) {
             expiry.ttl = expiry.ttl.min(shared.config.burst);
@@ -112,7 +114,9 @@ impl Read {
         // no look-up would find what is kept under other epochs than the current ones
         let undisturbed =
             are_current(&read_set, &epochs) && shared.key(&self.lookup.identity, &epochs) == key;
-        let received = result.as_ref().ok().map(|output| Received {
+        // what a person answered says nothing about the tool
+        let output = result.as_ref().ok().filter(|_| !asked);
+        let received = output.map(|output| Received {
             output,
             sent,
             took,
@@ -191,10 +195,12 @@ impl Read {
         record.bypass(&call, conflict);
         let sent = Instant::now();
         flight.dispatch(sent, None);
-        let result = inner.oneshot(call).await;
+        let client = call.client.clone();
+        let result = inner.oneshot(flight.released_by(call)).await;
         let took = sent.elapsed();
+        let asked = was_asked(client.as_ref());
         match &result {
-            Ok(output) if shared.expiry(output, &self.lookup).is_ok() => {
+            Ok(output) if shared.expiry(output, &self.lookup, asked).is_ok() => {
                 record.reads.observe(took);
                 let output = output.clone();
                 flight.answer(SharedAnswer { output, took });
@@ -212,6 +218,11 @@ impl Read {
         });
         note(call, CacheStatus::Joined);
     }
+}
+
+/// Returns `true` if the client of a call was asked something for it.
+pub(crate) fn was_asked(client: Option<&CallClient>) -> bool {
+    client.is_some_and(CallClient::was_asked)
 }
 
 /// No caller needs a refresh that finds a write in flight.

@@ -60,6 +60,8 @@ words! {
         Settling = "settling",
         /// The call is pinned to one server.
         Pinned = "pinned",
+        /// It is a further round, with answers of the client.
+        Round = "round",
     }
 }
 
@@ -78,6 +80,8 @@ words! {
         ToolError = "tool_error",
         /// It is a round of an exchange that goes on.
         Incomplete = "incomplete",
+        /// The client was asked something for it.
+        Asked = "asked",
         /// A write, or a purge, came between the call and its answer.
         Overtaken = "overtaken",
         /// Its body is larger than one item may be.

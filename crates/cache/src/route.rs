@@ -37,14 +37,16 @@ impl Route {
         if !shared.config.enabled {
             return Self::Bypass(BypassReason::Disabled);
         }
-        let is_pinned = call.pin.is_some();
-        let (kind, ttl, lifetime) = match call.plan().cache {
-            CacheRule::Bypass => return Self::Bypass(BypassReason::Plan),
-            CacheRule::Store { .. } if is_pinned => return Self::Bypass(BypassReason::Pinned),
-            CacheRule::Store { ttl, lifetime } => (EntryKind::Read, ttl, lifetime),
-            CacheRule::KeepOwn { ttl, lifetime }
-                if shared.config.idempotent_writes && !is_pinned =>
-            {
+        // its answer belongs to this call alone
+        let alone = match call.round {
+            Some(_) => Some(BypassReason::Round),
+            None => call.pin.as_ref().map(|_| BypassReason::Pinned),
+        };
+        let (kind, ttl, lifetime) = match (call.plan().cache, alone) {
+            (CacheRule::Bypass, _) => return Self::Bypass(BypassReason::Plan),
+            (CacheRule::Store { .. }, Some(reason)) => return Self::Bypass(reason),
+            (CacheRule::Store { ttl, lifetime }, None) => (EntryKind::Read, ttl, lifetime),
+            (CacheRule::KeepOwn { ttl, lifetime }, None) if shared.config.idempotent_writes => {
                 (EntryKind::Write, ttl, lifetime)
             }
             // a rule this crate does not know yet may stand for a write

@@ -3,11 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_core::{CacheStatus, CallRecord, ToolCall, ToolError, ToolOutput, ToolService};
+use callward_core::{
+    CacheStatus, CallClient, CallRecord, ToolCall, ToolError, ToolOutput, ToolService,
+};
 use tokio::time::Instant;
 use tower::ServiceExt;
 
 use crate::fresh::Expiry;
+use crate::read::was_asked;
 use crate::reason::RefusalReason;
 use crate::route::Lookup;
 use crate::scope::WriteGuard;
@@ -35,6 +38,7 @@ struct Sent {
     attempt_timeout: Duration,
     deadline: Option<Instant>,
     declared: Option<Duration>,
+    client: Option<CallClient>,
     /// The epoch of the principal when the write was sent; counts only if its answer is kept.
     principal_epoch: u64,
 }
@@ -78,6 +82,7 @@ impl Write {
             attempt_timeout: limits.attempt_timeout,
             deadline: call.deadline.map(Instant::from_std),
             declared: limits.estimated_duration,
+            client: call.client.clone(),
             principal_epoch,
         });
         self.version
@@ -104,11 +109,14 @@ impl Write {
             return;
         };
         let (shared, record) = (&*self.shared, &*self.version.record);
-        record.writes.observe(took);
+        let asked = was_asked(sent.client.as_ref());
+        if !asked {
+            record.writes.observe(took);
+        }
         let Some(keep) = &self.keep else {
             return;
         };
-        let expiry = match shared.expiry(output, keep) {
+        let expiry = match shared.expiry(output, keep, asked) {
             Ok(expiry) => Expiry {
                 // a write is not served beyond its lifetime
                 stale: Duration::ZERO,

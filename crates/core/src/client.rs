@@ -130,6 +130,13 @@ impl ClientCapabilities {
         self.0 & needed == needed
     }
 
+    /// Returns a number that differs between different capabilities; 0 if the client may be asked
+    /// nothing.
+    #[must_use]
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+
     /// Returns `true` if the client may be asked nothing.
     #[must_use]
     pub const fn is_empty(self) -> bool {

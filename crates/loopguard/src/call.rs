@@ -22,9 +22,10 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Watches a call, or returns the answer in its server's place. `None` for a read.
+    /// Watches a call, or returns the answer in its server's place. `None` for a read, and for a
+    /// further round, which repeats no call.
     pub(crate) fn begin(table: &Arc<Table>, call: &ToolCall) -> Result<Option<Self>, ToolOutput> {
-        if !call.plan().is_write() {
+        if !call.plan().is_write() || call.round.is_some() {
             return Ok(None);
         }
         let counts = !call.is_background

@@ -4,7 +4,8 @@
 //! tool and JSON arguments), the guard answers it with `isError`, and no server is asked.
 //! [`LoopGuardConfig::WAIT`] after the last failure it admits one trial. A success of any write, or
 //! one that may have had an effect, clears all other calls: it may have removed the cause. Reads
-//! always pass, as they may poll for a change from outside.
+//! always pass, as they may poll for a change from outside, and further rounds, as they are no
+//! repeats.
 //!
 //! An answer with `isError`, and an error that says *never*, are failures. One that says *later* is
 //! not: not sent, rate limited, breaker open, cancelled, with a `Retry-After`.

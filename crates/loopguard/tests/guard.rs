@@ -51,6 +51,13 @@ fn guard(results: Vec<Output>) -> Guard {
     LoopGuardLayer::default().layer(in_turn(results))
 }
 
+/// A further round of the call.
+fn round() -> ToolCall {
+    let mut call = ask(json!({}));
+    call.context_mut().round = Some(Arc::default());
+    call
+}
+
 /// Sends a call, and returns `true` if the guard answers.
 async fn is_held_back(guard: &Guard, call: ToolCall) -> bool {
     let record = Arc::new(CallRecord::new());
@@ -101,9 +108,28 @@ async fn other_calls_are_not_held_back() {
         ask(json!({"n": 2})),
         ask(json!({})).with_caller(Caller::local()),
         ask(json!({})).in_background(),
+        round(),
     ] {
         assert!(!is_held_back(&guard, call).await);
     }
+    assert_held_back(&guard).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_further_round_is_no_repeat_and_clears_nothing() {
+    let server = MockService::new(|call: ToolCall, n| async move {
+        if call.round.is_some() && n > 6 {
+            yes()
+        } else {
+            no()
+        }
+    });
+    let guard = LoopGuardLayer::default().layer(server);
+    for _ in 0..6 {
+        assert!(!is_held_back(&guard, round()).await);
+    }
+    pass(&guard, 5).await;
+    assert!(!is_held_back(&guard, round()).await);
     assert_held_back(&guard).await;
 }
 

@@ -1,8 +1,8 @@
 //! Retries a failed call when that is safe.
 //!
 //! A [`RetryLayer`] puts `tower::retry` around a service. **Rule:** retry only if the call
-//! certainly did not run or its tool is safe to retry, only a transient failure, and only within
-//! budget and deadline.
+//! certainly did not run or its tool is safe to retry, only a transient failure, only within
+//! budget and deadline, and never if its client was asked something for it.
 //!
 //! | failure | safe tool | `OnlyUnsent` | other tool |
 //! | --- | --- | --- | --- |

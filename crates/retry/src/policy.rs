@@ -59,6 +59,10 @@ impl RetryPolicy {
         let RetryDecision::Retry { floor } = classify(call.plan().retry, error) else {
             return Err(RetryOutcome::NotRetryable.into());
         };
+        if call.has_asked() {
+            let why = "its client was asked for input, and is not asked again".to_owned();
+            return Err(Stop::because(RetryOutcome::NotRetryable, why));
+        }
         if shared.is_stopped.load(Ordering::Relaxed) {
             let why = "the servers are about to end".to_owned();
             return Err(Stop::because(RetryOutcome::NotRetryable, why));

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use callward_core::TimeShare;
+use callward_core::{CallClient, TimeShare};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -22,6 +22,7 @@ pub(crate) struct PaidShare {
     outlook: Outlook,
     deadline: Instant,
     bucket: Arc<TokenBucket>,
+    client: Option<CallClient>,
     pub(crate) hold: Mutex<Option<Hold>>,
     has_ended: AtomicBool,
 }
@@ -32,6 +33,7 @@ impl PaidShare {
         outlook: Outlook,
         deadline: Instant,
         bucket: Arc<TokenBucket>,
+        client: Option<CallClient>,
     ) -> Option<Self> {
         outlook.share()?;
         Some(Self {
@@ -39,6 +41,7 @@ impl PaidShare {
             outlook,
             deadline,
             bucket,
+            client,
             hold: Mutex::new(None),
             has_ended: AtomicBool::new(false),
         })
@@ -58,6 +61,10 @@ impl TimeShare for PaidShare {
     }
 
     fn end(&self, left: Duration) -> bool {
+        // such a call is not retried
+        if self.client.as_ref().is_some_and(CallClient::was_asked) {
+            return false;
+        }
         // a queue may have used up the time that a retry needs
         if !ends_in_time(left, self.outlook.pause, self.outlook.usual) {
             return false;

@@ -59,7 +59,8 @@ impl Shared {
     /// deadline. `refused` attempts are not counted among those allowed.
     pub(crate) fn share_out(&self, call: &mut ToolCall, begin: Instant, refused: u32) {
         let max_attempts = self.config.max_attempts;
-        let shares = max_attempts > 1 && call.plan().is_retryable() && !call.is_background;
+        let is_retried = call.plan().is_retryable() && !call.is_background && !call.has_asked();
+        let shares = max_attempts > 1 && is_retried;
         let Some(deadline) = call.deadline.filter(|_| shares) else {
             return;
         };
@@ -76,7 +77,8 @@ impl Shared {
             usual: limits.estimated_duration,
             least: first,
         };
-        let share = PaidShare::new(outlook, deadline.into(), self.bucket(call));
+        let (bucket, client) = (self.bucket(call), call.client.clone());
+        let share = PaidShare::new(outlook, deadline.into(), bucket, client);
         call.attempt_mut().share = share.map(|share| Arc::new(share) as Share);
     }
 }

@@ -1,7 +1,8 @@
 //! Test support. Never published.
 //!
 //! - [`tool`] and [`call`] build tools and calls, [`MockService`] and [`MockServer`] answer them by
-//!   a script, and [`contract`] checks what every layer must keep.
+//!   a script, [`MockClient`] answers questions of servers, and [`contract`] checks what every
+//!   layer must keep.
 //! - [`chaos`] and [`hostile`] are servers that fail at any point of an exchange and count their
 //!   executions; [`truth`] compares these counts with the answers that callers got.
 //! - [`mod@score`] measures inference on labelled tools, and [`parity`] compares our answers with
@@ -21,6 +22,7 @@
 )]
 
 pub mod calls;
+mod client;
 #[cfg(feature = "collector")]
 pub mod collector;
 pub mod contract;
@@ -37,6 +39,7 @@ pub mod truth;
 mod work_queue;
 
 pub use callward_chaos as chaos;
+pub use client::MockClient;
 pub use mock::{Gate, MockService, at_once};
 pub use server::{MockServer, Ping};
 pub use share::share;

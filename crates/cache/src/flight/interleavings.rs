@@ -1,12 +1,13 @@
 //! Flights in many orders of steps, chosen by a scheduler.
 //!
-//! Callers join one key at the same time. Each leader answers, fails or is dropped; some followers
-//! stop waiting, some are dropped. Then no follower is stranded (the scheduler sees a deadlock), no
-//! more calls run at once than failures allow, an answer is found once and taken by all, and no
-//! flight is left behind. A leader that panics drops what a dropped one drops, in the same order;
-//! the panic itself is in `tests/behaviour/flight.rs`. In some schedules callers join the next
-//! flight only: then each answer is of a run that began after its caller arrived, and no two run at
-//! once except those that failures or dropped leaders allow.
+//! Callers join one key at the same time. Each leader answers, fails, asks its client something or
+//! is dropped; some followers stop waiting, some are dropped. Then no follower is stranded (the
+//! scheduler sees a deadlock), no more calls run at once than failures and questions allow, an
+//! answer is found once and taken by all, and no flight is left behind. A leader that panics drops
+//! what a dropped one drops, in the same order; the panic itself is in `tests/behaviour/flight.rs`.
+//! In some schedules callers join the next flight only: then each answer is of a run that began
+//! after its caller arrived, and no two run at once except those that failures or dropped leaders
+//! allow.
 //!
 //! Each of these faults, put in one at a time, fails a test here: a semaphore closed before the
 //! answer is set; a permit taken although an answer is there; a member counted outside the map's
@@ -36,6 +37,8 @@ const ORDERS: usize = 4_000;
 enum Behavior {
     Answers,
     Fails,
+    /// Releases the others, then ends with an answer of its own.
+    Asks,
     /// Is dropped while it runs.
     IsDropped,
     /// Waits for this many polls only.
@@ -75,6 +78,8 @@ struct Table {
     runs: Count,
     /// How many may run at once.
     failed: Count,
+    /// How many released the others.
+    asked: Count,
     /// How many callers have left.
     left: Count,
     answered: Count,
@@ -130,6 +135,14 @@ impl Table {
                 flight.allow_more_leaders();
                 End::Nothing
             }
+            Behavior::Asks => {
+                self.asked.fetch_add(1, Ordering::SeqCst);
+                flight.flight.release();
+                yield_now().await;
+                drop(running);
+                flight.allow_more_leaders();
+                End::Nothing
+            }
             Behavior::IsDropped => End::Nothing,
             Behavior::Answers | Behavior::StopsWaiting(_) => {
                 drop(running);
@@ -168,7 +181,8 @@ impl<'a> Running<'a> {
             Joins::Any | Joins::Undispatched => 0,
         };
         let allowed = table.failed.load(Ordering::SeqCst) + left;
-        let may_overlap = table.joins == Joins::Undispatched;
+        let is_released = table.asked.load(Ordering::SeqCst) > 0;
+        let may_overlap = table.joins == Joins::Undispatched || is_released;
         assert!(may_overlap || others <= allowed, "{others}, {allowed}");
         Self(table)
     }
@@ -219,9 +233,9 @@ fn play(behaviors: &[Behavior], keeps: bool, drop_first: bool, joins: Joins) {
         let sound = *behavior == Behavior::Answers && !drop_first;
         assert!(!sound || end != End::Nothing, "{behaviors:?}");
     }
-    let counts = [&table.answered, &table.failed];
-    let [answered, failed] = counts.map(|count| count.load(Ordering::SeqCst));
-    let may_repeat = !keeps || joins != Joins::Any;
+    let counts = [&table.answered, &table.failed, &table.asked];
+    let [answered, failed, asked] = counts.map(|count| count.load(Ordering::SeqCst));
+    let may_repeat = !keeps || asked > 0 || joins != Joins::Any;
     assert!(may_repeat || answered <= 1 + failed, "{answered}, {failed}");
     let is_left = !table.flights.0.lock().is_empty();
     assert!(!is_left, "a flight is left: {behaviors:?}");
@@ -229,9 +243,10 @@ fn play(behaviors: &[Behavior], keeps: bool, drop_first: bool, joins: Joins) {
 
 fn any_behavior() -> Behavior {
     let mut rng = thread_rng();
-    match rng.gen_range(0..8) {
+    match rng.gen_range(0..9) {
         0 => Behavior::Fails,
         1 | 2 => Behavior::IsDropped,
+        5 => Behavior::Asks,
         3 | 4 => Behavior::StopsWaiting(rng.gen_range(0..3)),
         _ => Behavior::Answers,
     }

@@ -21,14 +21,19 @@ pub(crate) struct Expiry {
 }
 
 impl Shared {
-    /// Returns how long an answer may be given to other calls, or why it may not.
+    /// Returns how long an answer may be given to other calls, or why it may not. `asked`: the
+    /// client was asked something for it.
     pub(crate) fn expiry(
         &self,
         output: &ToolOutput,
         lookup: &Lookup,
+        asked: bool,
     ) -> Result<Expiry, RefusalReason> {
         if let Some(reason) = unshareable(output) {
             return Err(reason);
+        }
+        if asked {
+            return Err(RefusalReason::Asked);
         }
         let (identity, planned) = (&lookup.identity, lookup.ttl);
         let mut said = output.freshness();

@@ -51,6 +51,11 @@ impl Semaphore {
         self.permits.add_permits(n);
     }
 
+    pub(crate) fn is_closed(&self) -> bool {
+        self.step.take();
+        self.permits.is_closed()
+    }
+
     pub(crate) fn close(&self) {
         self.step.take();
         self.permits.close();

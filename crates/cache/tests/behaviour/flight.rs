@@ -12,7 +12,7 @@ use crate::script::check;
 #[tokio::test(start_paused = true)]
 async fn each_row_about_flights() {
     check(
-        "
+        r#"
         sixty-four identical reads run once
         | server:gate a<64*get open:64 a=1 runs=1 #misses=1 #joined=63 #hits=0
         a record notes who joined
@@ -24,6 +24,15 @@ async fn each_row_about_flights() {
         of failing leaders, twice as many run in each round
         | server:takes=1s server:reads=answered a<8*get runs=1 +1s settle runs=3 +1s settle runs=7
         | +1s settle runs=8 +1s a=answered runs=8
+        a question to the leader's client releases all followers, and later calls
+        | server:gate next:asks a<asked-get b<asked-get c<asked-get running=1 open:1 settle
+        | running=3 d<asked-get e<asked-get running=4 open:4 a=1 b=2 c=3 d=4 e=4
+        | #joined=1 #refusals.asked=1
+        a read beside a write does not wait for a question
+        | server:gate w<add next:asks a<asked-get b<2*asked-get running=2 open:2 settle
+        | running=2 open:2 w=1 a=2 b=3 runs=3
+        a result that asks for input goes to no follower
+        | server:gate next:{"resultType":"input_required"} a<get b<get c<get open:3 a=1 b=2 c=2
         a panicking leader hands over
         | server:gate next:panic a<get b<3*get open:4 a=panic b=2 runs=2
         a follower that stops waiting leaves no trace
@@ -46,7 +55,7 @@ async fn each_row_about_flights() {
         | running=1 +1ms settle running=2 open:2 a=3 b=4
         a read beside a write that is dropped hands over
         | server:gate w<add w! a<get b<3*get a! open:4 b=3
-        ",
+        "#,
     )
     .await;
 }

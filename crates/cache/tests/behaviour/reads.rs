@@ -49,6 +49,14 @@ async fn each_row_about_reads() {
         | get~miss pinned-get~bypass pinned-get=3 get=1 #bypasses.pinned=2
         a pinned write is one
         | get=1 pinned-set=2 pinned-set=3 get=4
+        a further round bypasses the cache, and its answer is not shared
+        | get~miss round-get~bypass round-get=3 get=1 #bypasses.round=2
+        | round-set=4 round-set=5 get=6
+        an answer is not kept if the client was asked something for it
+        | next:asks asked-get=1 #refusals.asked=1 #entries=0 asked-get=2 asked-get=2
+        | next:asks asked-set=3 #refusals.asked=2 asked-set=4 asked-set=4
+        the capabilities of its client distinguish a call
+        | asked-get=1 get=2 asked-get=1 get=2
         each call is counted and noted once
         | get~miss get~hit add~invalidated get~miss set~invalidated set~hit get:[~bypass
         | #hits=2 #misses=2 #joined=0 #stored=3 #invalidations=2 #bypassed=1 #entries=3 #evicted=0

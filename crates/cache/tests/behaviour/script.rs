@@ -5,6 +5,7 @@
 //! | step | means |
 //! | --- | --- |
 //! | `get=1`, `get~hit`, `get` | a call, with its text or what its record notes |
+//! | `asked-get`, `round-get` | a call with a client that may be asked; a further round |
 //! | `ann#1/get@other:7^60s` | principal, session, tool, replica set, argument, deadline |
 //! | `a<get`, `a<64*get`, `a=1`, `a~joined` | calls that go on as `a`; all end, with this text |
 //! | `a!`, `settle` | the first call of `a` is dropped; all tasks run as far as they can |
@@ -38,7 +39,7 @@ use callward_core::{
     CACHE_META, CacheRule, CallRecord, Caller, Delivery, ErrorKind, Learned, Lifetime, Principal,
     Profile, SecurityLevel, SessionId, Tool, ToolCall, ToolError, ToolName, ToolOutput,
 };
-use callward_testkit::tool;
+use callward_testkit::{MockClient, tool};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
@@ -114,9 +115,16 @@ impl Server {
             let record = call.record.as_ref().unwrap();
             record.with(|facts| facts.started_attempts = 2);
         }
+        let asks = (said.as_deref() == Some("asks")).then(|| call.clone());
         drop(call);
-        if let Some(gate) = gate {
+        if let Some(gate) = &gate {
             gate.acquire().await.unwrap().forget();
+        }
+        if let Some(call) = asks {
+            MockClient::ask(&call, "").await;
+            if let Some(gate) = &gate {
+                gate.acquire().await.unwrap().forget();
+            }
         }
         if !takes.is_zero() {
             sleep(takes).await;
@@ -348,6 +356,12 @@ impl Scene {
         if name.starts_with("pinned") {
             call = call.pinned_to("replica".parse().unwrap());
         }
+        if name.starts_with("asked") {
+            call = MockClient::make(call).1;
+        }
+        if name.starts_with("round") {
+            call.context_mut().round = Some(Arc::default());
+        }
         match deadline {
             "" => call,
             after => call.with_deadline((Instant::now() + time(after)).into_std()),
@@ -357,7 +371,7 @@ impl Scene {
     /// Returns a tool; its name determines its hints.
     fn tool(&self, name: &str) -> Arc<Tool> {
         let (name, set) = name.split_once('@').unwrap_or((name, "test"));
-        let name = name.trim_start_matches("pinned-");
+        let name = name.split_once('-').map_or(name, |(_, name)| name);
         // another definition of the same tool
         let listed = if name == "untagged" { "tagged" } else { name };
         let built = tool(listed).set(set).profile(self.profile.clone());
@@ -399,7 +413,7 @@ impl Scene {
 async fn reply(said: Option<&str>, n: usize) -> Result<ToolOutput, ToolError> {
     let text = ToolOutput::text(n.to_string());
     match said {
-        None | Some("retried") => Ok(text),
+        None | Some("retried" | "asks") => Ok(text),
         Some("error") => Ok(ToolOutput::error_text("no")),
         Some("long") => Ok(ToolOutput::text("x".repeat(200))),
         Some("hang") => std::future::pending().await,

@@ -13,6 +13,7 @@ use callward_core::{
 use tokio::time::{Instant, timeout};
 use tower::ServiceExt;
 
+use super::client::Unasked;
 use super::layer::Shared;
 
 pub(super) type Output = Result<ToolOutput, ToolError>;
@@ -29,13 +30,10 @@ pub(super) async fn hedged<S: ToolService>(
     call: ToolCall,
 ) -> Output {
     let began = Instant::now();
-    // a failure says nothing about the tool's latency, but a timeout does
+    // a failure says nothing about the tool's latency, but a timeout does; nor does a person's time
     let observe = |result: &Output| {
-        if result
-            .as_ref()
-            .err()
-            .is_none_or(|error| error.kind == ErrorKind::Timeout)
-        {
+        let error = result.as_ref().err();
+        if error.is_none_or(|error| error.kind == ErrorKind::Timeout) && !call.has_asked() {
             let latencies = &shared.latencies;
             latencies.observe(call.tool(), began.elapsed(), &shared.config);
         }
@@ -51,18 +49,19 @@ pub(super) async fn hedged<S: ToolService>(
         return result;
     }
     let chosen = ChosenServer::default();
-    let Some(hedge) = prepare(&shared, &call, &server, &chosen) else {
+    let Some(mut hedge) = prepare(&shared, &call, &server, &chosen) else {
         let result = first.await;
         observe(&result);
         return result;
     };
-    let mut second = pin!(service.oneshot(hedge));
+    let unasked = Unasked::before(&mut hedge);
+    let mut second = pin!(Unasked::run(unasked, service.oneshot(hedge)));
     // whether there is another server shows at once
     let mut ended = match poll_fn(|cx| Poll::Ready(second.as_mut().poll(cx))).await {
         Poll::Ready(result) => Some(result),
         Poll::Pending => None,
     };
-    if matches!(&ended, Some(Err(error)) if error.delivery == Delivery::NotSent) {
+    if matches!(&ended, Some(Some(Err(error))) if error.delivery == Delivery::NotSent) {
         shared.stats.lock().no_server += 1;
         record(&call, Verdict::Skip, "no other server can take it", None);
     } else {
@@ -76,9 +75,18 @@ pub(super) async fn hedged<S: ToolService>(
             Some(result) => (result, true),
             None => tokio::select! {
                 biased;
-                result = &mut first, if first_error.is_none() => (result, false),
+                result = &mut first, if first_error.is_none() => (Some(result), false),
                 result = &mut second, if second_error.is_none() => (result, true),
             },
+        };
+        let Some(result) = result else {
+            record(&call, Verdict::Skip, "only the first asks the client", None);
+            let result = match first_error {
+                Some(error) => Err(error),
+                None => first.await,
+            };
+            observe(&result);
+            return result;
         };
         if !is_second || result.is_ok() {
             // the hedge's latency is a lower bound of the first attempt's
@@ -122,6 +130,10 @@ fn prepare(
     first: &ChosenServer,
     chosen: &ChosenServer,
 ) -> Option<ToolCall> {
+    if call.has_asked() {
+        record(call, Verdict::Skip, "its client was asked for input", None);
+        return None;
+    }
     let Some(server) = first.get() else {
         record(call, Verdict::Skip, "no server has the first yet", None);
         return None;

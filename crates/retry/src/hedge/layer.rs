@@ -126,5 +126,6 @@ impl<S: ToolService> Service<ToolCall> for Hedge<S> {
 /// Returns `true` if a second attempt of the call may run beside the first.
 fn may_hedge(call: &ToolCall) -> bool {
     let plan = call.plan();
-    !plan.is_write() && plan.is_retryable() && !call.is_background && !call.attempt().elsewhere_only
+    let is_safe = !plan.is_write() && plan.is_retryable() && !call.has_asked();
+    is_safe && !call.is_background && !call.attempt().elsewhere_only
 }

@@ -5,7 +5,7 @@
 //! retry budget pays. The hedge goes to another server than the first attempt or nowhere; one that
 //! was not sent returns its token. The first answer wins, and the other attempt is dropped. If one
 //! attempt fails, the other is awaited; if both fail, the first one's failure is returned, unless
-//! only the hedge was sent.
+//! only the hedge was sent. Only the first attempt asks the client; a hedge that would is dropped.
 //!
 //! **Readiness** is that of the inner service. **Cancellation:** dropping the future drops both
 //! attempts. **Clone:** services of one layer share latencies, counts and budget. **Errors:** none.
@@ -24,6 +24,7 @@
 //! # Ok::<_, callward_core::InvalidConfig>(())
 //! ```
 
+mod client;
 mod config;
 mod future;
 mod latency;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use callward_core::{Delivery, ErrorKind, Tool, ToolCall, ToolError, ToolOutput};
 use callward_retry::Retry;
-use callward_testkit::{MockService, call, tool};
+use callward_testkit::{MockClient, MockService, call, tool};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use proptest::prelude::*;
@@ -63,6 +63,22 @@ async fn a_server_that_never_answers_leaves_time_for_every_attempt() {
     // (9.2 s - 0.2 s) / 3 from the beginning; (6 s - 0.4 s) / 2 after the first pause; then all
     assert_eq!(given(&mock), [Some(ms(3_000)), Some(ms(2_800)), None]);
     assert_eq!(start.elapsed(), ms(9_200), "none of it is left unused");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_that_asked_the_client_has_all_the_time() {
+    let (inner, start) = (silent(), Instant::now());
+    let mock = MockService::new(move |call, _| {
+        let inner = inner.clone();
+        async move {
+            MockClient::ask(&call, "").await;
+            inner.oneshot(call).await
+        }
+    });
+    let (_, call) = MockClient::make(within(&read(None), ms(5_000)));
+    let error = retry(mock.clone(), 3).oneshot(call).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::DeadlineExceeded);
+    assert_eq!((mock.started(), start.elapsed()), (1, ms(5_000)));
 }
 
 #[tokio::test(start_paused = true)]

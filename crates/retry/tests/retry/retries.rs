@@ -7,7 +7,7 @@ use callward_core::{
     CallRecord, Delivery, ErrorKind, IdempotencyKey, RetryRule, ServerId, ToolCall, ToolError,
 };
 use callward_retry::{RetryDecision, RetryLayer, classify};
-use callward_testkit::{MockService, contract};
+use callward_testkit::{MockClient, MockService, contract};
 use proptest::prelude::*;
 use tower::ServiceExt;
 use tower_layer::Layer;
@@ -100,6 +100,29 @@ async fn a_call_in_the_background_pays_but_is_not_retried() {
 }
 
 /// Returns the keys of the attempts of a call.
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_client_was_asked_is_not_sent_again() {
+    for (asks, is_round, attempts) in [(false, false, 2), (true, false, 1), (false, true, 1)] {
+        for (tool, first) in [("read", "timeout?"), ("transfer", "connect_failed-")] {
+            let server = MockService::new(move |call, n| async move {
+                if asks {
+                    MockClient::ask(&call, "").await;
+                }
+                result(if n == 1 { first } else { "ok" })
+            });
+            let (_, mut call) = MockClient::make(of(tool));
+            call.context_mut().round = is_round.then(Arc::default);
+            let ended = RetryLayer::default().layer(server.clone()).oneshot(call);
+            assert_eq!(
+                ended.await.is_ok(),
+                attempts == 2,
+                "{tool} {asks} {is_round}"
+            );
+            assert_eq!(server.started(), attempts, "{tool} {asks} {is_round}");
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_layer_that_is_stopped_retries_nothing() {
     let layer = layer(with(|_| {}));

@@ -10,13 +10,14 @@ use callward_core::{
 use callward_retry::hedge::{Hedge, HedgeConfig, HedgeLayer};
 use callward_retry::{RetryConfig, RetryLayer};
 use callward_router::{Member, Pool, Router, StrategyName};
-use callward_testkit::MockService;
+use callward_testkit::{MockClient, MockService};
 use tokio::time::{Instant, sleep};
 use tower::{Layer, ServiceExt};
 
 use crate::bed::{Output, ms, read};
 
-/// How an attempt ends, `ok`, `lost`, `unsent` or never (`hangs`), and after how many milliseconds.
+/// How an attempt ends, `ok`, `lost`, `unsent` or never (`hangs`), and after how many milliseconds;
+/// `asks` asks the client then, and ends a second later, `input` is a result that asks.
 pub(crate) type Fate = (&'static str, u64);
 
 pub(crate) struct Bed {
@@ -53,9 +54,9 @@ impl Bed {
         let (fate, attempts) = (Arc::new(fate), Arc::new(AtomicUsize::new(0)));
         let server = |place| {
             let (fate, attempts) = (fate.clone(), attempts.clone());
-            MockService::new(move |_, _| {
+            MockService::new(move |call, _| {
                 let n = attempts.fetch_add(1, Ordering::SeqCst) + 1;
-                run(place, n, fate(n))
+                run(place, n, fate(n), call)
             })
         };
         let servers: Vec<_> = (0..servers).map(server).collect();
@@ -116,10 +117,16 @@ pub(crate) fn name(place: usize) -> ServerId {
 }
 
 /// Ends as it is fated; an answer names the attempt.
-async fn run(place: usize, n: usize, (end, after): Fate) -> Output {
+async fn run(place: usize, n: usize, (end, after): Fate, call: ToolCall) -> Output {
     sleep(ms(after)).await;
     let delivery = match end {
         "ok" => return Ok(ToolOutput::text(n.to_string())),
+        "asks" => {
+            MockClient::ask(&call, "").await;
+            sleep(ms(1000)).await;
+            return Ok(ToolOutput::text(n.to_string()));
+        }
+        "input" => return Ok(ToolOutput::from_json(r#"{"resultType":"input_required"}"#).unwrap()),
         "lost" => Delivery::Unknown,
         "unsent" => Delivery::NotSent,
         _ => std::future::pending().await,

@@ -3,7 +3,7 @@
 use callward_core::{Annotations, Effect, HedgeStatus, Profile, RetryRule, ToolCall};
 use callward_retry::RetryLayer;
 use callward_retry::hedge::{HedgeConfig, HedgeLayer};
-use callward_testkit::{MockService, call, contract, tool};
+use callward_testkit::{MockClient, MockService, call, contract, tool};
 use proptest::prelude::*;
 use serde_json::json;
 use tower::util::MapRequest;
@@ -26,6 +26,45 @@ async fn a_call_is_not_hedged_before_enough_is_known_nor_too_soon() {
         bed.reads(known).await;
         assert_eq!(bed.send(call).await.took, ms(took), "{name}");
         assert_eq!(bed.started(), attempts, "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_first_attempt_asks_the_client() {
+    for (first, hedge, result, took, attempts, questions) in [
+        (("asks", 5), ("ok", 0), "21", 1_005, 21, 1),
+        (("asks", 100), ("ok", 50), "22", 60, 22, 0),
+        (("asks", 100), ("ok", 200), "22", 210, 22, 1),
+        (("asks", 100), ("asks", 200), "21", 1_100, 22, 1),
+        (("asks", 200), ("asks", 100), "21", 1_200, 22, 1),
+        (("asks", 100), ("input", 200), "21", 1_100, 22, 1),
+        (("ok", 500), ("asks", 0), "21", 500, 22, 0),
+        (
+            ("lost", 500),
+            ("asks", 100),
+            "attempt 21 failed",
+            500,
+            22,
+            0,
+        ),
+        (("lost", 50), ("asks", 100), "attempt 21 failed", 110, 22, 0),
+    ] {
+        let bed = Bed::new(2, move |n| match n {
+            21 => first,
+            22 => hedge,
+            _ => ("ok", 10),
+        });
+        bed.reads(20).await;
+        let (client, call) = MockClient::make(read());
+        let ended = bed.send(call).await;
+        let text = match ended.result {
+            Ok(output) => output.to_text(),
+            Err(error) => error.message.to_string(),
+        };
+        let found = (text.as_str(), ended.took, bed.started());
+        assert_eq!(found, (result, ms(took), attempts), "{first:?} {hedge:?}");
+        assert_eq!(client.questions().len(), questions, "{first:?} {hedge:?}");
+        assert_eq!(bed.attempts()[1], 0, "an attempt goes on");
     }
 }
 
