@@ -61,6 +61,7 @@ const SAMPLING_TOOLS: u8 = 1 << 1;
 const FORM: u8 = 1 << 3;
 const URL: u8 = 1 << 4;
 const ROOTS: u8 = 1 << 5;
+const ROOTS_CHANGED: u8 = 1 << 6;
 
 /// What a client declares that servers may ask of it. Of the members of `clientCapabilities` only
 /// those are kept that are relayed, so there are few different values.
@@ -135,6 +136,12 @@ impl ClientCapabilities {
     #[must_use]
     pub const fn bits(self) -> u8 {
         self.0
+    }
+
+    /// Returns `true` if the client announces that its folders have changed.
+    #[must_use]
+    pub const fn announces_roots(self) -> bool {
+        self.0 & ROOTS_CHANGED != 0
     }
 
     /// Returns `true` if the client may be asked nothing.

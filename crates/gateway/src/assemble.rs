@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use callward::auth::Policy;
 use callward::cache::ToolScopes;
-use callward::core::PeerObserver;
+use callward::core::{ClientCapabilities, PeerObserver};
 use callward::limit::{ConcurrencyLimitLayer, TOOL_TIMEOUT_VAR, parse_tool_timeout};
 use callward::{Annotations, LimitsConfig, Server, Stack, StackBuilder, Startup};
 use callward_auth::webhook::Webhook;
 use callward_mcp::client::{CommandSpec, HttpSpec, Target, Upstream, UpstreamOptions};
+use tokio::sync::watch;
 
 use crate::config::{self, Config, ServerConfig, ToolRule, caching};
 use crate::error::AppError;
@@ -35,6 +36,9 @@ pub(crate) struct Running {
     pub(crate) startup: Startup,
 }
 
+/// What the client of a process that serves only one declares, once it has.
+pub(crate) type OnlyClient = watch::Receiver<Option<ClientCapabilities>>;
+
 /// Starts a stack over the config's servers, without waiting for them.
 ///
 /// # Errors
@@ -44,8 +48,12 @@ pub(crate) fn stack(
     config: &Config,
     environment: Environment,
     telemetry: &Telemetry,
+    only_client: Option<&OnlyClient>,
 ) -> Result<Running, AppError> {
-    let upstream = |server| upstream_of(server, environment, Some(telemetry.observer()));
+    let upstream = |server| {
+        let observer = Some(telemetry.observer());
+        upstream_of(server, environment, observer, only_client.cloned())
+    };
     let upstreams = config.servers.iter().map(upstream);
     let upstreams = upstreams.collect::<Result<Vec<_>, _>>()?;
     let servers = config.servers.iter().zip(upstreams.iter().cloned());
@@ -150,6 +158,7 @@ pub(crate) fn upstream_of(
     config: &ServerConfig,
     environment: Environment,
     observer: Option<Arc<dyn PeerObserver>>,
+    only_client: Option<OnlyClient>,
 ) -> Result<Upstream, AppError> {
     let table = &config.table;
     let target = match (&table.command, &table.url) {
@@ -174,6 +183,7 @@ pub(crate) fn upstream_of(
     };
     let mut options = UpstreamOptions::default();
     options.observer = observer;
+    options.only_client = only_client;
     options.rewrite = match &config.prefix {
         Some(prefix) => Some(Arc::new(Prefixed(prefix.clone()))),
         None => None,

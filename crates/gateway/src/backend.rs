@@ -7,8 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use callward::core::readable::{self, Unreadable};
 use callward::core::{
-    BoxFuture, BoxStream, CallMeta, Inbound, List, Method, PeerObserver, PeerOutcome, PeerRequest,
-    PeerSide,
+    BoxFuture, BoxStream, CallMeta, ClientCapabilities, Inbound, List, Method, PeerObserver,
+    PeerOutcome, PeerRequest, PeerSide,
 };
 use callward::registry::Entry;
 use callward::{
@@ -19,6 +19,7 @@ use callward_mcp::client::Upstream;
 use callward_mcp::server::{Asked, Backend, CallRequest, Introduction, ToolListing};
 use futures_util::StreamExt as _;
 use serde_json::{Map, Value};
+use tokio::sync::watch;
 
 use crate::assemble::with;
 use crate::listings::Listings;
@@ -46,12 +47,29 @@ fn knows_verifier(stack: &Stack, caller: &Caller, error: &ToolError) -> bool {
 pub(crate) struct StackBackend {
     runtime: Arc<Runtime>,
     listings: Arc<Listings>,
+    /// Where what the client declares goes, if this process serves only one.
+    introduced: Option<watch::Sender<Option<ClientCapabilities>>>,
 }
 
 impl StackBackend {
     pub(crate) fn new(runtime: Arc<Runtime>) -> Arc<Self> {
-        let listings = Arc::default();
-        Arc::new(Self { runtime, listings })
+        Arc::new(Self {
+            runtime,
+            listings: Arc::default(),
+            introduced: None,
+        })
+    }
+
+    /// Serves one client alone.
+    pub(crate) fn for_one(
+        runtime: Arc<Runtime>,
+        introduced: watch::Sender<Option<ClientCapabilities>>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            runtime,
+            listings: Arc::default(),
+            introduced: Some(introduced),
+        })
     }
 
     /// Returns the servers of which the rules leave no tool to this caller: their instructions name
@@ -328,6 +346,18 @@ impl Backend for StackBackend {
     fn refused(&self, tool: &str, caller: &Arc<Caller>, inbound: &Arc<Inbound>, why: &ToolError) {
         let stack = &self.runtime.stack;
         stack.note_refused(tool, caller, Some(inbound), why);
+    }
+
+    fn introduced(&self, capabilities: ClientCapabilities) {
+        if let Some(introduced) = &self.introduced {
+            introduced.send_if_modified(|known| known.replace(capabilities).is_none());
+        }
+    }
+
+    fn roots_changed(&self, caller: &Arc<Caller>) {
+        for upstream in &self.runtime.upstreams {
+            upstream.roots_changed(caller);
+        }
     }
 
     fn session_ended(&self, caller: &Arc<Caller>) {

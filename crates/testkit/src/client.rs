@@ -9,17 +9,22 @@ use callward_core::{
 };
 use parking_lot::Mutex;
 
-/// A client that answers each question at once, and notes it.
+/// A client that answers each question at once, and notes it and each notification.
 #[derive(Debug, Default)]
 pub struct MockClient(Mutex<Vec<Bytes>>);
 
 impl MockClient {
     /// Returns a client, and the call as it makes it: it may be asked for input in forms.
-    pub fn make(mut call: ToolCall) -> (Arc<Self>, ToolCall) {
+    pub fn make(call: ToolCall) -> (Arc<Self>, ToolCall) {
+        Self::make_with(call, false)
+    }
+
+    /// The same; with `takes_rounds` it is asked by results.
+    pub fn make_with(mut call: ToolCall, takes_rounds: bool) -> (Arc<Self>, ToolCall) {
         let client = Arc::new(Self::default());
         let context = call.context_mut();
         context.capabilities = ClientCapabilities::parse(br#"{"elicitation":{}}"#);
-        context.client = Some(CallClient::new(client.clone(), false));
+        context.client = Some(CallClient::new(client.clone(), takes_rounds));
         (client, call)
     }
 
@@ -51,5 +56,9 @@ impl ClientPeer for MockClient {
     ) -> BoxFuture<'static, Result<Bytes, ClientRefusal>> {
         self.0.lock().push(params);
         Box::pin(ready(Ok(Bytes::from_static(b"{}"))))
+    }
+
+    fn notify(&self, _: &'static str, params: &[u8]) {
+        self.0.lock().push(Bytes::copy_from_slice(params));
     }
 }

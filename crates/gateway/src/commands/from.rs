@@ -57,7 +57,7 @@ impl Place {
             config.audit.path = None;
         }
         let telemetry = Telemetry::exporting(None)?;
-        let running = assemble::stack(&config, environment, &telemetry)?;
+        let running = assemble::stack(&config, environment, &telemetry, None)?;
         // the command's own calls are not recorded
         let recorder = Recorder::default();
         let own = Runtime::new(&config, running, telemetry, recorder, Stop::default());

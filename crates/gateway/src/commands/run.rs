@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::process::ExitCode;
 
 use callward_mcp::client::Upstream;
+use tokio::sync::watch;
 
 use crate::args::Run;
 use crate::assemble::{self, Environment};
@@ -38,7 +39,9 @@ pub(crate) async fn run(args: Run, state: Option<&StateDir>, log: &Log) -> Outco
     };
     let telemetry = Telemetry::exporting(exporter)?;
     let recorder = Recorder::open(&args.recording)?;
-    let running = assemble::stack(&config, Environment::Inherited, &telemetry)?;
+    let (introduced, only_client) = watch::channel(None);
+    let only_client = listeners.is_none().then_some(&only_client);
+    let running = assemble::stack(&config, Environment::Inherited, &telemetry, only_client)?;
     let runtime = Runtime::new(&config, running, telemetry, recorder, stop);
     if let Some(listeners) = listeners {
         let manner = Manner {
@@ -61,7 +64,7 @@ pub(crate) async fn run(args: Run, state: Option<&StateDir>, log: &Log) -> Outco
         }
         match evidence::keep(runtime.stack.clone()).await {}
     };
-    let backend = StackBackend::new(runtime.clone());
+    let backend = StackBackend::for_one(runtime.clone(), introduced);
     let (end, stop) = (runtime.end_servers(), &runtime.stop);
     let mut served = tokio::select! {
         error = starting => Err(error),

@@ -78,7 +78,7 @@ pub(crate) async fn run(mut args: Serve, state: Option<&StateDir>, log: &Log) ->
     let telemetry = Telemetry::exporting(exporter)?;
     let recorder = Recorder::open(&args.recording)?;
     let running = match &args.config {
-        Some(_) => assemble::stack(&config, Environment::Small, &telemetry)?,
+        Some(_) => assemble::stack(&config, Environment::Small, &telemetry, None)?,
         None => {
             let sample = Embedded::new()?.replica_set()?;
             assemble::stack_over(&config, Vec::new(), sample, &telemetry)?

@@ -93,7 +93,7 @@ impl Listing {
             (None, Some(url)) => (endpoint(url), Environment::Small),
             (None, None) => return Err(AppError::Usage("expected a command after `--`".into())),
         };
-        let upstream = |server| upstream_of(server, environment, None);
+        let upstream = |server| upstream_of(server, environment, None, None);
         let upstreams: Result<Vec<_>, _> = config.servers.iter().map(upstream).collect();
         let upstreams = upstreams?;
         let answers = join_all(upstreams.iter().map(Upstream::list_raw)).await;

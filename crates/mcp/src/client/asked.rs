@@ -83,16 +83,24 @@ impl ClientOfCall {
     /// # Errors
     ///
     /// The error to answer the server with.
-    pub(super) async fn ask(&self, method: ClientMethod, params: Bytes) -> Result<Bytes, RpcError> {
-        let _waits = self.progress.begin();
-        let answer = self.client.ask(method, without_token(params)).await;
-        answer.map_err(|refusal| {
-            let error = RpcError::new(refusal.code, refusal.message);
-            match refusal.data {
-                Some(data) => error.with_data(data),
-                None => error,
-            }
-        })
+    pub(super) fn ask(
+        &self,
+        method: ClientMethod,
+        params: Bytes,
+    ) -> impl Future<Output = Result<Bytes, RpcError>> + Send + use<> {
+        // begun here, so that the call counts as one that asks from now on
+        let waits = self.progress.clone().begin();
+        let answer = self.client.ask(method, without_token(params));
+        async move {
+            let _waits = waits;
+            answer.await.map_err(|refusal| {
+                let error = RpcError::new(refusal.code, refusal.message);
+                match refusal.data {
+                    Some(data) => error.with_data(data),
+                    None => error,
+                }
+            })
+        }
     }
 
     /// Passes a notification on, if it is one for clients.
@@ -132,7 +140,7 @@ impl std::fmt::Debug for Waits {
 
 impl Waits {
     /// Begins to wait, until what is returned is dropped.
-    fn begin(&self) -> Waiting<'_> {
+    fn begin(self) -> Waiting {
         if let Some(progress) = &self.0 {
             progress.waits_for_person(true);
         }
@@ -140,9 +148,9 @@ impl Waits {
     }
 }
 
-struct Waiting<'a>(&'a Waits);
+struct Waiting(Waits);
 
-impl Drop for Waiting<'_> {
+impl Drop for Waiting {
     fn drop(&mut self) {
         if let Some(progress) = &self.0.0 {
             progress.waits_for_person(false);
@@ -173,11 +181,11 @@ impl Asked {
             Ok(of) => of,
             Err(error) => return Some(write::error(Some(&id), &error)),
         };
-        let asked = self.clone();
+        let (asked, answer) = (self.clone(), of.ask(method, params));
         tokio::spawn(async move {
             let answered = async {
                 tokio::select! {
-                    answer = of.ask(method, params) => answer,
+                    answer = answer => answer,
                     () = of.ended.cancelled() => {
                         Err(RpcError::new(code::INTERNAL_ERROR, "the call has ended"))
                     }

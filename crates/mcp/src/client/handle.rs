@@ -32,7 +32,7 @@ use super::rounds::{self, InputRequired, MAX_ROUNDS};
 use super::shared::{Shared, UpstreamStatus};
 use super::target::Target;
 use crate::observed::RequestTimer;
-use crate::wire::{Era, code, object};
+use crate::wire::{Era, code, object, write};
 
 /// How long a listing may take, all pages of it.
 const LIST_TIMEOUT: Duration = Duration::from_secs(60);
@@ -139,6 +139,22 @@ impl Upstream {
             .await;
     }
 
+    /// Notifies the instances of a caller that the folders which its client works in have changed.
+    /// Does not block.
+    pub fn roots_changed(&self, caller: &Caller) {
+        let Some(pool) = &self.0.pool else {
+            return;
+        };
+        for handle in pool.of_session(caller) {
+            let instance = handle.upstream.as_ref().unwrap_or(self);
+            let message = write::notification("notifications/roots/list_changed", None);
+            match &instance.0.link {
+                Link::Pipe(link) => link.say(message),
+                Link::Http(link) => link.say(message),
+            }
+        }
+    }
+
     pub(super) fn shared(&self) -> &Arc<Shared> {
         &self.0.shared
     }
@@ -222,7 +238,7 @@ impl Upstream {
         }
         let is_new = {
             let mut told = self.0.shared.log_level.lock();
-            let is_owned = self.0.shared.client.lock().is_some();
+            let is_owned = self.0.shared.is_owned();
             let is_new = told.is_none_or(|told| level < told || (is_owned && level != told));
             if is_new {
                 *told = Some(level);

@@ -2,9 +2,13 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use callward_core::{ClientCapabilities, List, LogLevel, ServerEvent, ServerId};
+use bytes::Bytes;
+use callward_core::{
+    ClientCapabilities, ClientMethod, List, LogLevel, ServerEvent, ServerId, ToolCall,
+};
 use futures_util::future::OptionFuture;
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -114,8 +118,11 @@ pub(super) struct Shared {
     pub(super) process: Mutex<Option<u32>>,
     /// What its servers are told that clients declare; `None` before the first greeting.
     declared: Mutex<Option<ClientCapabilities>>,
-    /// The client of its owner.
-    pub(super) client: Mutex<Option<ClientOfCall>>,
+    /// Whether all calls are of one owner: only then is it known which client a server means that
+    /// does not say.
+    is_owned: AtomicBool,
+    /// The owner's client, between calls.
+    client: Mutex<Option<ClientOfCall>>,
     /// The level of log messages that the server was told.
     pub(super) log_level: Mutex<Option<LogLevel>>,
     pub(super) asked: Arc<Asked>,
@@ -141,6 +148,7 @@ impl Shared {
             long_messages: long_messages.unwrap_or_default(),
             process: Mutex::default(),
             declared: Mutex::default(),
+            is_owned: AtomicBool::new(false),
             client: Mutex::default(),
             log_level: Mutex::default(),
             asked: Arc::default(),
@@ -244,6 +252,41 @@ impl Shared {
         let only = self.options.only_client.as_ref();
         let only = only.and_then(|only| *only.borrow());
         self.declared.lock().or(only).unwrap_or_default()
+    }
+
+    /// Takes note that calls are of one owner, whose client made this one.
+    pub(super) fn serve(&self, call: &ToolCall) {
+        self.is_owned.store(true, Ordering::Relaxed);
+        if let Some(client) = ClientOfCall::between_calls(call) {
+            *self.client.lock() = Some(client);
+        }
+    }
+
+    pub(super) fn is_owned(&self) -> bool {
+        self.is_owned.load(Ordering::Relaxed)
+    }
+
+    /// Returns the client that a server means which does not say: that of a call in flight, or that
+    /// of its owner. None where owners share the connection: it may be another's.
+    pub(super) fn client(
+        &self,
+        in_flight: impl FnOnce() -> Option<ClientOfCall>,
+    ) -> Option<ClientOfCall> {
+        let owned = self
+            .is_owned()
+            .then(|| in_flight().or_else(|| self.client.lock().clone()));
+        owned.flatten()
+    }
+
+    /// Returns the client if the server was told that it may be asked this.
+    pub(super) fn asks(
+        &self,
+        client: Option<ClientOfCall>,
+        method: ClientMethod,
+        params: Option<&Bytes>,
+    ) -> Option<ClientOfCall> {
+        let params = params.map_or(&b"{}"[..], |params| params);
+        client.filter(|_| self.declares().allow(method, params))
     }
 
     pub(super) fn declare(&self, capabilities: ClientCapabilities) {

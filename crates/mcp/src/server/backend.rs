@@ -77,6 +77,12 @@ pub trait Backend: Send + Sync + 'static {
         let _ = caller;
     }
 
+    /// Notifies the backend of what the client on a pipe declares, before its first request is
+    /// answered. Default: does nothing.
+    fn introduced(&self, capabilities: ClientCapabilities) {
+        let _ = capabilities;
+    }
+
     /// Notifies the backend that the folders which this client works in have changed. Must not
     /// block. Default: does nothing.
     fn roots_changed(&self, caller: &Arc<Caller>) {

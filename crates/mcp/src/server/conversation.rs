@@ -45,6 +45,8 @@ pub(super) struct Conversation {
     /// How a legacy client introduced itself.
     client: Option<Arc<ClientInfo>>,
     peer: Option<Arc<SessionClient>>,
+    /// Whether it is known what the client declares.
+    is_introduced: bool,
     /// Reports how long a legacy client's session lasted, if an observer is set.
     session: Option<SessionTimer>,
     subscriptions: Vec<Subscription>,
@@ -65,6 +67,7 @@ impl Conversation {
             agreed: None,
             client: None,
             peer: None,
+            is_introduced: false,
             session: None,
             subscriptions: Vec::new(),
         }
@@ -149,6 +152,10 @@ impl Conversation {
         let era = request.era();
         if era == Era::Modern {
             request.check_modern()?;
+        }
+        let introduces = era == Era::Modern || request.method == method::INITIALIZE;
+        if introduces && !std::mem::replace(&mut self.is_introduced, true) {
+            self.dispatcher.backend.introduced(request.capabilities());
         }
         // a call waits by itself
         let is_call = request.relayed == Some(Method::CallTool);

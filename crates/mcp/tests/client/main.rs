@@ -6,6 +6,7 @@
     reason = "helpers of tests are not covered by the allowance for tests"
 )]
 
+mod asked;
 mod boundary;
 mod child;
 mod eras;

@@ -4,7 +4,6 @@ use callward_core::{Delivery, ErrorKind, Instances, Owner, ToolCall, ToolError, 
 
 use super::{Link, Upstream};
 use crate::client::answer::RequestError;
-use crate::client::asked::ClientOfCall;
 use crate::client::handshake;
 use crate::client::instances::Pool;
 use crate::wire::Era;
@@ -30,9 +29,7 @@ impl Upstream {
         }
         let lease = pool.lease(owner, call).await?;
         let instance = lease.handle.upstream.as_ref().unwrap_or(self);
-        if let Some(client) = ClientOfCall::between_calls(call) {
-            *instance.0.shared.client.lock() = Some(client);
-        }
+        instance.0.shared.serve(call);
         instance.first_attempt().await;
         let mut result = instance.run(call).await;
         if lease.handle.upstream.as_ref().is_some()

@@ -315,8 +315,8 @@ pub(super) fn aside(
     message: Message,
 ) {
     let client = || {
-        let client = of.cloned().or_else(|| link.reports.client());
-        client.or_else(|| link.shared.client.lock().clone())
+        let own = || link.shared.client(|| link.reports.client());
+        of.cloned().or_else(own)
     };
     match message {
         Message::Notification { method, params } if method == "notifications/cancelled" => {
@@ -346,8 +346,10 @@ pub(super) fn aside(
                 // the server has given up if it does not take it
                 let _ = tell(&to, &of_session, message).await;
             };
-            let (shared, asked) = (&link.shared, (id, asked, params));
-            if let Some(refusal) = shared.asked.answer(client(), asked, &shared.stop, reply) {
+            let shared = &link.shared;
+            let client = shared.asks(client(), asked, params.as_ref());
+            let asked = (id, asked, params);
+            if let Some(refusal) = shared.asked.answer(client, asked, &shared.stop, reply) {
                 link.notices.reply(session, refusal);
             }
         }

@@ -175,6 +175,16 @@ impl HttpLink {
         answer
     }
 
+    /// Sends a message that is not a request, if there is a session.
+    pub(in crate::client) fn say(&self, message: Vec<u8>) {
+        if let Some(session) = self
+            .current()
+            .filter(|session| session.info.era == Era::Legacy)
+        {
+            self.notices.push(&session, message);
+        }
+    }
+
     /// Returns the session for a request, which was not sent if there is none.
     async fn greeted(self: &Arc<Self>) -> Result<Arc<Session>, RequestError> {
         if self.shared.status() == UpstreamStatus::Closed {

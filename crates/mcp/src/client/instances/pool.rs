@@ -204,6 +204,20 @@ impl Pool {
         self.looks_stateful.fetch_or(looks_so, Ordering::Relaxed);
     }
 
+    /// Returns the instances of a caller whose clients announce changes of their folders.
+    pub(in crate::client) fn of_session(&self, caller: &Caller) -> Vec<Handle> {
+        let table = self.table.lock();
+        let is_theirs = |entry: &&Entry<Handle>| {
+            entry.owner.as_ref().is_some_and(|owner| {
+                let is_owner =
+                    owner.principal == caller.principal && owner.session == caller.session;
+                is_owner && owner.declares.announces_roots()
+            })
+        };
+        let theirs = table.entries().filter(is_theirs);
+        theirs.filter_map(|entry| entry.handle.clone()).collect()
+    }
+
     pub(in crate::client) fn session_ended(&self, caller: &Caller) {
         if let Some(session) = &caller.session {
             let mut table = self.table.lock();

@@ -320,7 +320,7 @@ impl Connection {
         };
         let connection = self.clone();
         let reply = async move |message| connection.say(message);
-        let client = self.client(shared);
+        let client = shared.asks(self.client(shared), asked, params.as_ref());
         let asked = (id, asked, params);
         if let Some(refusal) = shared.asked.answer(client, asked, &self.closed, reply) {
             self.say(refusal);
@@ -328,8 +328,7 @@ impl Connection {
     }
 
     fn client(&self, shared: &Shared) -> Option<ClientOfCall> {
-        let in_flight = self.waiters.lock().client();
-        in_flight.or_else(|| shared.client.lock().clone())
+        shared.client(|| self.waiters.lock().client())
     }
 
     fn notified(&self, shared: &Shared, method: &str, params: Option<&Bytes>) {

@@ -73,6 +73,13 @@ impl PipeLink {
         }
     }
 
+    /// Sends a message that is not a request, if there is a connection.
+    pub(in crate::client) fn say(&self, message: Vec<u8>) {
+        if let LinkState::Live(live) = &*self.state.borrow() {
+            live.connection.say(message);
+        }
+    }
+
     fn no_connection(&self) -> ToolError {
         let message = match self.shared.status() {
             UpstreamStatus::Connecting | UpstreamStatus::Up | UpstreamStatus::Idle => {

@@ -2,6 +2,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::time::timeout;
 
@@ -21,11 +22,13 @@ use crate::wire::{Era, write};
 /// that speaks both eras keeps its sessions.
 ///
 /// `known` is what an earlier connection to the same program showed: the era belongs to the server,
-/// so a modern one is not sent `initialize` again.
+/// so a modern one is not sent `initialize` again. `refuses` is set once the server has refused that:
+/// it may end then.
 pub(super) async fn greet(
     connection: &Arc<Connection>,
     shared: &Shared,
     known: Option<Era>,
+    refuses: &AtomicBool,
 ) -> Result<ServerInfo, RequestError> {
     let choice = shared.options.era;
     if choice == EraChoice::Legacy {
@@ -51,6 +54,7 @@ pub(super) async fn greet(
     };
     match greeted {
         Err(RequestError::Refused(error)) if handshake::refuses_initialize(error.code) => {
+            refuses.store(true, Ordering::Relaxed);
             discovery.await
         }
         greeted => greeted,

@@ -1,6 +1,7 @@
 //! Keeps one connection alive: connects, watches, and connects again, for ever.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use callward_core::redact::Known;
 use callward_core::{List, PeerSide};
@@ -117,12 +118,17 @@ async fn greet(
         None => options.greeting_timeout,
     };
     let connection = &opened.connection;
-    let greeting = session::greet(connection, shared, *known);
+    let refuses = AtomicBool::new(false);
+    let greeting = session::greet(connection, shared, *known, &refuses);
+    // it may end when it refuses: the next one is not sent `initialize`
+    let refused = || refuses.load(Ordering::Relaxed).then_some(Era::Modern);
     // a request in flight fails only after the reason is known, so watch for it here
     let greeted = tokio::select! {
+        // first, so that a refusal is read before the end that follows it
+        biased;
         greeted = tokio::time::timeout(timeout, greeting) => greeted,
         () = connection.closed.cancelled() => {
-            *known = None;
+            *known = refused();
             return Err(connection.reason());
         }
     };
@@ -130,7 +136,9 @@ async fn greet(
         let text = format!("the server did not answer the greeting within {timeout:?}");
         Err(RequestError::not_sent(text))
     });
-    *known = greeted.as_ref().ok().map(|info| info.era);
+    *known = greeted
+        .as_ref()
+        .map_or_else(|_| refused(), |info| Some(info.era));
     greeted.map_err(|error| error.into_tool_error().message.to_string())
 }
 
