@@ -12,6 +12,7 @@ mod eras;
 mod failures;
 mod greeting;
 mod http;
+mod http_sse;
 mod http_streams;
 mod instances;
 mod keys;

@@ -93,6 +93,7 @@ async fn attend(link: &Arc<HttpLink>) {
             continue;
         };
         if !session.may_have_stream() {
+            drop(session); // the last one who holds it ends it
             return std::future::pending().await;
         }
         if was_listening {

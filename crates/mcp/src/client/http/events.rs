@@ -44,6 +44,10 @@ pub(super) struct EventReader {
     read: usize,
     /// The id of the event so far.
     id: Option<String>,
+    /// Whether the event so far is named `endpoint`.
+    names_endpoint: bool,
+    /// Whether the event that was handed over is.
+    pub(super) is_endpoint: bool,
     pub(super) resume: Resume,
 }
 
@@ -74,6 +78,8 @@ impl EventReader {
             line: 0,
             read: 0,
             id: None,
+            names_endpoint: false,
+            is_endpoint: false,
             resume: Resume::default(),
         }
     }
@@ -155,6 +161,7 @@ impl EventReader {
                 self.event.push(b'\n');
                 self.line = self.event.len();
             }
+            b"event" => self.names_endpoint = value == b"endpoint",
             b"id" if !value.contains(&0) => {
                 self.id = Some(String::from_utf8_lossy(value).into_owned());
             }
@@ -174,6 +181,7 @@ impl EventReader {
         if self.id.is_some() {
             self.resume.after = self.id.take();
         }
+        self.is_endpoint = std::mem::take(&mut self.names_endpoint);
         self.line = 0;
         self.event.pop(); // the line feed after the last line
         // a priming event has an id and no data

@@ -53,15 +53,18 @@ pub(super) async fn exchange(
     {
         link.reports.enter(id, sink.clone());
     }
-    let answered = match link.send(Method::POST, headers, message).await {
-        Ok(response) => {
-            let answer = read(link, session, response, id, ask.progress()).await;
-            answer.map_err(|error| error.without(&link.secrets))
+    let answered = match &session.stream {
+        Some(stream) => {
+            let answer = stream.exchange(link, session, headers, message, id).await;
+            answer.map(|result| (result, None))
         }
-        Err(error) => Err(error),
+        None => match link.send(session, Method::POST, headers, message).await {
+            Ok(response) => read(link, session, response, id, ask.progress()).await,
+            Err(error) => Err(error),
+        },
     };
     in_flight.armed = false;
-    answered
+    answered.map_err(|error| error.without(&link.secrets))
 }
 
 /// Sends a notification, or an answer to a request of the server; reads no answer.
@@ -71,7 +74,7 @@ pub(super) async fn tell(
     message: Vec<u8>,
 ) -> Result<(), RequestError> {
     let headers = session.headers.clone();
-    let response = link.send(Method::POST, headers, message).await?;
+    let response = link.send(session, Method::POST, headers, message).await?;
     accepted(session, response).map(|_| ())
 }
 
@@ -122,32 +125,7 @@ async fn read(
     let status = response.status();
     let session_id = response.headers().get(header::SESSION_ID).cloned();
     if !status.is_success() {
-        let (parts, words) = response.into_parts();
-        let words = body::refusal(words).await.unwrap_or_default();
-        let (of, rpc) = match Message::parse(&words) {
-            Ok(Message::Response {
-                id: of,
-                outcome: Err(error),
-            }) => (of, Some(error)),
-            _ => (None, None),
-        };
-        // servers that refuse a request before they read its id may state an id of their own, which
-        // is a text; each of ours is a number
-        let of = of.and_then(|of| of.as_u64());
-        if of.is_some_and(|of| of != id) {
-            link.close_idle();
-            return Err(RequestError::misdirected());
-        }
-        // one that answers this very request may mean something else than the session
-        let names_session = rpc.as_ref().is_none_or(|rpc| names_session(&rpc.message));
-        if status == StatusCode::NOT_FOUND
-            && session.can_be_forgotten()
-            && (of.is_none() || names_session)
-        {
-            return Err(RequestError::SessionGone);
-        }
-        let words = plain_text(&link.secrets, &words);
-        return Err(answer::status(status, &parts.headers, rpc, &words));
+        return Err(refusal(link, session, response, id).await);
     }
     let limit = link.shared.options.max_message;
     let long = &link.shared.long_messages;
@@ -186,6 +164,41 @@ async fn read(
         )));
     };
     Ok((result, session_id))
+}
+
+/// Reads why the server did not take a request, from an answer whose status is not a success.
+pub(super) async fn refusal(
+    link: &HttpLink,
+    session: &Session,
+    response: Response<AnswerBody>,
+    id: u64,
+) -> RequestError {
+    let (parts, words) = response.into_parts();
+    let words = body::refusal(words).await.unwrap_or_default();
+    let (of, rpc) = match Message::parse(&words) {
+        Ok(Message::Response {
+            id: of,
+            outcome: Err(error),
+        }) => (of, Some(error)),
+        _ => (None, None),
+    };
+    // servers that refuse a request before they read its id may state an id of their own, which is
+    // a text; each of ours is a number
+    let of = of.and_then(|of| of.as_u64());
+    if of.is_some_and(|of| of != id) {
+        link.close_idle();
+        return RequestError::misdirected();
+    }
+    // one that answers this very request may mean something else than the session
+    let names_session = rpc.as_ref().is_none_or(|rpc| names_session(&rpc.message));
+    if parts.status == StatusCode::NOT_FOUND
+        && session.can_be_forgotten()
+        && (of.is_none() || names_session)
+    {
+        return RequestError::SessionGone;
+    }
+    let words = plain_text(&link.secrets, &words);
+    answer::status(parts.status, &parts.headers, rpc, &words)
 }
 
 async fn read_events(
@@ -257,7 +270,7 @@ pub(super) async fn events(
     if let Some(last) = &after {
         headers.insert(HeaderName::from_static("last-event-id"), last.clone());
     }
-    let response = link.send(Method::GET, headers, Vec::new()).await?;
+    let response = link.send(session, Method::GET, headers, Vec::new()).await?;
     let response = accepted(session, response)?;
     let limit = link.shared.options.max_message;
     let limit = limit.min(if after.is_some() { limit } else { SHORT });
@@ -336,6 +349,9 @@ struct InFlight<'a> {
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         self.link.reports.leave(self.id);
+        if let Some(stream) = &self.session.stream {
+            stream.leave(self.id);
+        }
         if self.armed {
             let message = ask::cancelled(self.id);
             // without it the server only works without success
