@@ -280,7 +280,11 @@ impl Exchange {
     }
 
     pub(crate) async fn write(&mut self, text: &str) {
-        self.stream.write_all(text.as_bytes()).await.unwrap();
+        self.write_bytes(text.as_bytes()).await;
+    }
+
+    pub(crate) async fn write_bytes(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).await.unwrap();
     }
 
     pub(crate) async fn closed(mut self) {

@@ -1,30 +1,25 @@
 //! One request and its answer.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use callward_core::redact::Known;
 use callward_core::{Delivery, ErrorKind, List, ProgressSink, ToolError};
-use http::header::{ACCEPT, CONTENT_TYPE};
+use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 
 use super::answer::AnswerBody;
 use super::body::{self, innermost};
 use super::connect::SendError;
-use super::events::{EventReader, Resume};
+use super::events::EventReader;
 use super::link::HttpLink;
+use super::resume::resumed;
 use super::session::Session;
 use crate::client::answer::{self, RequestError};
 use crate::client::ask::{self, Ask};
 use crate::client::carried::Carried;
 use crate::client::peer::reply;
-use crate::wire::{Era, Message, ParamHeaders, RequestId, SHORT, header};
-
-/// How long to wait before a stream is resumed, if its server does not say.
-const RESUME_WAIT: Duration = Duration::from_secs(1);
-/// The shortest wait, even if the server states less.
-const LEAST_RESUME_WAIT: Duration = Duration::from_millis(100);
+use crate::wire::{Era, Message, ParamHeaders, RequestId, header};
 
 /// A result, and the session id it came with (only `initialize` looks at it).
 pub(super) type Answered = (Bytes, Option<HeaderValue>);
@@ -209,7 +204,13 @@ async fn read_events(
     progress: Option<&Arc<dyn ProgressSink>>,
 ) -> Result<Bytes, RequestError> {
     loop {
-        while let Some(event) = events.next().await? {
+        let broken = loop {
+            let event = match events.next().await {
+                Ok(Some(event)) => event,
+                Ok(None) => break None,
+                Err(error) if error.is_lost() => break Some(error),
+                Err(error) => return Err(error),
+            };
             let long = &link.shared.long_messages;
             match long.read(event.len(), move || Message::parse(&event)).await {
                 Ok(Message::Response { id: of, outcome }) if is_ours(of.as_ref(), id) => {
@@ -230,56 +231,17 @@ async fn read_events(
                     tracing::debug!(server = %link.shared.id, %error, "an event that is not a message");
                 }
             }
-        }
+        };
         // boxed, as it is rare: each call would carry its size
-        events = Box::pin(resumed(link, session, events.resume)).await?;
+        events = Box::pin(resumed(link, session, events.resume, broken)).await?;
     }
-}
-
-/// Asks for the rest of a stream that its server closed before the answer. Nothing is sent again:
-/// the server goes on with what it does. The attempt's timeout bounds how often that happens.
-async fn resumed(
-    link: &Arc<HttpLink>,
-    session: &Arc<Session>,
-    resume: Resume,
-) -> Result<EventReader, RequestError> {
-    let lost = || RequestError::lost("the server ended the stream without an answer");
-    let after = resume.after.as_deref().filter(|id| !id.is_empty());
-    let after = after.filter(|_| session.info.era == Era::Legacy);
-    let after = HeaderValue::try_from(after.ok_or_else(lost)?).map_err(|_| lost())?;
-    tokio::time::sleep(resume.wait.unwrap_or(RESUME_WAIT).max(LEAST_RESUME_WAIT)).await;
-    let rest = events(link, session, Some(after)).await;
-    let mut rest = rest.map_err(|_| lost())?;
-    rest.resume = resume;
-    Ok(rest)
-}
-
-/// Opens a stream of the server's own, or, after the event with an id, the rest of another. On its
-/// own stream a server makes requests and announces changes: events there are short.
-///
-/// # Errors
-///
-/// A server that offers none.
-pub(super) async fn events(
-    link: &Arc<HttpLink>,
-    session: &Session,
-    after: Option<HeaderValue>,
-) -> Result<EventReader, RequestError> {
-    let mut headers = session.bare_headers();
-    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
-    if let Some(last) = &after {
-        headers.insert(HeaderName::from_static("last-event-id"), last.clone());
-    }
-    let response = link.send(session, Method::GET, headers, Vec::new()).await?;
-    let response = accepted(session, response)?;
-    let limit = link.shared.options.max_message;
-    let limit = limit.min(if after.is_some() { limit } else { SHORT });
-    let long = link.shared.long_messages.clone();
-    Ok(EventReader::new(response.into_body(), limit, long))
 }
 
 /// Reads the status of an answer. The body of a refusal does not matter.
-fn accepted<B>(session: &Session, response: Response<B>) -> Result<Response<B>, RequestError> {
+pub(super) fn accepted<B>(
+    session: &Session,
+    response: Response<B>,
+) -> Result<Response<B>, RequestError> {
     match response.status() {
         status if status.is_success() => Ok(response),
         StatusCode::NOT_FOUND if session.can_be_forgotten() => Err(RequestError::SessionGone),

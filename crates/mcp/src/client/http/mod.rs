@@ -18,6 +18,7 @@ mod notices;
 mod outgoing;
 mod pool;
 mod reports;
+mod resume;
 mod session;
 mod sse;
 

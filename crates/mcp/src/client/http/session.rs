@@ -9,6 +9,7 @@ use http::{HeaderMap, HeaderValue, Uri};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use super::resume::Resume;
 use super::sse::Stream;
 use crate::client::ask::Style;
 use crate::client::info::ServerInfo;
@@ -26,6 +27,8 @@ pub(super) struct Session {
     pub(super) style: Style,
     /// The server has said that it has no stream of its own.
     pub(super) has_no_stream: AtomicBool,
+    /// How the server's own stream can be resumed.
+    pub(super) resume: Mutex<Resume>,
     /// When the server last answered in it; nothing if it may have been replaced since.
     answered: Mutex<Option<Instant>>,
     /// Reports how long it lasted: of legacy servers that gave it an id, if an observer is set.
@@ -57,6 +60,7 @@ impl Session {
             info: Arc::new(info),
             headers,
             has_no_stream: AtomicBool::new(false),
+            resume: Mutex::default(),
             answered: Mutex::new(Some(Instant::now())),
             timer: None,
             stream: None,
