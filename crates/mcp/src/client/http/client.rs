@@ -124,8 +124,8 @@ impl Client {
     }
 
     /// Sends one request, to the client's address unless another target is given. `headers` are all
-    /// of its headers, the client's own included. Dropping the future, or the answer before its end,
-    /// closes the connection.
+    /// of its headers, the client's own included. Dropping the future, or the answer before its
+    /// end, closes the connection.
     ///
     /// # Errors
     ///
