@@ -13,26 +13,32 @@ def run(report, work):
     if not stage.GATEWAY:
         report.skipped("remote", "how the gateway connects to the server is checked")
         return
-    work, port = pathlib.Path(work), stage.free_port()
-    lines = work / "lines.txt"
+    for transport, path in (("streamable-http", "mcp"), ("sse", "sse")):
+        restart(report, pathlib.Path(work), transport, path)
+
+
+def restart(report, work, transport, path):
+    name, port = f"remote {transport}", stage.free_port()
+    lines = work / f"{transport}-lines.txt"
     lines.write_text("")
-    config = f'[servers.remote]\nurl = "http://127.0.0.1:{port}/mcp"\n'
+    config = f'[servers.remote]\nurl = "http://127.0.0.1:{port}/{path}"\n'
 
     def server():
         return stage.Served([str(stage.HOME / "venv-1/bin/python"),
-                             str(stage.HERE / "remote_server.py"), str(port), str(lines)],
-                            port, work / "remote-server.log")
+                             str(stage.HERE / "remote_server.py"), str(port), str(lines),
+                             transport],
+                            port, work / f"{transport}-server.log")
 
     with contextlib.ExitStack() as running:
         with server():
-            served = running.enter_context(stage.Served.configured(work / "remote.toml", config))
-            peer = running.enter_context(raw.Http(served.url))
+            served = stage.Served.configured(work / f"{transport}.toml", config)
+            peer = running.enter_context(raw.Http(running.enter_context(served).url))
             names = [tool["name"] for tool in peer.tools()]
-            report.check("remote: lists add_line", "remote__add_line" in names, names)
+            report.check(f"{name}: lists add_line", "remote__add_line" in names, names)
             peer.call("remote__add_line", {"text": "before"})
         with server():
             seen = peer.call("remote__get_lines", {})["content"][0]["text"]
-            report.check("remote: a read recovers from the restart", seen == "before\n", seen)
+            report.check(f"{name}: a read recovers from the restart", seen == "before\n", seen)
             peer.call("remote__add_line", {"text": "after"})
             seen = lines.read_text()
-            report.check("remote: each write ran once", seen == "before\nafter\n", seen)
+            report.check(f"{name}: each write ran once", seen == "before\nafter\n", seen)

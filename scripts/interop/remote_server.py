@@ -1,4 +1,4 @@
-"""A server over HTTP on version 1 of the Python SDK: remote_server.py PORT FILE.
+"""A server over HTTP on version 1 of the Python SDK: remote_server.py PORT FILE TRANSPORT.
 
 Each line of FILE is one run of `add_line`.
 """
@@ -24,4 +24,4 @@ def add_line(text: str) -> str:
     return "added"
 
 
-server.run("streamable-http")
+server.run(sys.argv[3])

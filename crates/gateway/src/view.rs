@@ -241,8 +241,7 @@ const ADVICE: [&str; 5] = [
      a config file",
     "HTTP 403 | it refuses these credentials or this host",
     "HTTP 404 | check the path of its URL, often /mcp",
-    "HTTP 405 | it may have the HTTP+SSE transport of 2024-11-05 only, which is not supported: try \
-     its URL for streamable HTTP, often /mcp",
+    "HTTP 405 | check the path of its URL: often /mcp, or /sse for the transport of 2024-11-05",
     "HTTP 501 | check its URL: endpoints are often at /mcp",
 ];
 
@@ -263,7 +262,7 @@ mod tests {
     fn a_status_gets_advice() {
         for (status, advice) in [
             ("401 Unauthorized", "authorization"),
-            ("405 Method", "HTTP+SSE"),
+            ("405 Method", "/sse"),
         ] {
             let reason = advised(&format!("the server answered HTTP {status}"));
             assert!(reason.contains(advice), "{reason}");

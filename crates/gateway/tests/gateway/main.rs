@@ -34,3 +34,4 @@ mod support;
 mod tls;
 mod tokens;
 mod traces;
+mod upstream_tls;

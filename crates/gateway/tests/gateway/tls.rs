@@ -1,6 +1,6 @@
 //! The public listener over TLS, by HTTP/1.1 and HTTP/2.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
@@ -29,7 +29,11 @@ pub(crate) struct Own {
 
 impl Own {
     pub(crate) fn new() -> Self {
-        let names = ["127.0.0.1".to_owned()];
+        Self::named(&["127.0.0.1"])
+    }
+
+    pub(crate) fn named(names: &[&str]) -> Self {
+        let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
         let made = rcgen::generate_simple_self_signed(names).unwrap();
         Self::written(&made.cert, &made.signing_key)
     }
@@ -54,12 +58,15 @@ impl Own {
 
     /// The config of a gateway that has it, and these keys of `[http]`.
     pub(crate) fn config(&self, http: &str) -> String {
-        let path = |name| self.folder.path().join(name);
-        let (cert, key) = (path("cert.pem"), path("key.pem"));
+        let (cert, key) = (self.path("cert.pem"), self.path("key.pem"));
         format!(
             "[http]\n{http}\ntls_cert = {cert:?}\ntls_key = {key:?}\n{}",
             sample("orders")
         )
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
     }
 
     /// A client that trusts it, speaks this protocol, and shows a certificate if it has one.

@@ -106,6 +106,12 @@ impl RequestError {
         }
     }
 
+    /// Returns `true` if the connection was lost after the request was sent.
+    pub(super) fn is_lost(&self) -> bool {
+        matches!(self, Self::Failed(error)
+            if error.kind == ErrorKind::ConnectionLost && error.delivery == Delivery::Unknown)
+    }
+
     /// Returns `true` if the server refused the request for its headers, with the status the
     /// protocol has for that.
     pub(super) fn refuses_headers(&self) -> bool {

@@ -32,9 +32,10 @@ pub struct ServerInfo {
     /// Whether it runs a call it gets twice under one idempotency key only once: whether it
     /// declares the experimental capability `io.callward/idempotency`.
     pub takes_idempotency_keys: bool,
-    /// Whether an HTTP server opens a session, with an id, for a client that greets it with
-    /// `initialize`, and so may keep state for each of them. A server of era [`Era::Modern`] may do
-    /// so beside; it is asked only where the era is [`EraChoice::Auto`](super::EraChoice::Auto).
+    /// Whether an HTTP server opens a session, with an id or a stream, for a client that greets it
+    /// with `initialize`, and so may keep state for each of them. A server of era [`Era::Modern`]
+    /// may do so beside; it is asked only where the era is
+    /// [`EraChoice::Auto`](super::EraChoice::Auto).
     pub opens_sessions: bool,
     /// Whether a discovery lists a revision that begins with `initialize`.
     pub(super) names_legacy: bool,

@@ -19,7 +19,7 @@ use crate::wire::header;
 pub enum Target {
     /// A program started as a child, spoken to over its standard input and output.
     Command(CommandSpec),
-    /// A streamable HTTP endpoint.
+    /// A streamable HTTP endpoint, or the event stream of a server of 2024-11-05.
     Http(HttpSpec),
     /// Anything that yields a reader and a writer, asked again for each reconnection.
     Io(Io),
@@ -80,7 +80,8 @@ impl fmt::Debug for CommandSpec {
     }
 }
 
-/// A streamable HTTP endpoint: one URL, `http` or `https`, and headers sent with each request.
+/// A streamable HTTP endpoint, or the event stream of a server of 2024-11-05, which is recognized
+/// when it refuses a POST: one URL, `http` or `https`, and headers sent with each request.
 #[derive(Clone)]
 pub struct HttpSpec {
     pub(super) url: Url,

@@ -1,12 +1,13 @@
 //! What legacy servers ask of us, and streams that are resumed.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use callward_core::{List, ServerEvent, ToolServer};
+use callward_core::{Delivery, ErrorKind, List, ServerEvent, ToolServer};
 use callward_mcp::client::Upstream;
 use futures_util::StreamExt;
 
-use crate::script::{INITIALIZED, LEGACY, RESULT, Reports, call, calling, progress};
+use crate::script::{INITIALIZED, LEGACY, RESULT, Reports, assert_fails, call, calling, progress};
 use crate::script_http::{Server, legacy as legacy_http};
 
 /// At most eight notices are sent at once, for a second each, and none that has waited for five.
@@ -139,8 +140,70 @@ async fn a_stream_that_cannot_be_resumed_leaves_the_outcome_unknown() {
             get.answer(405, "", "").await;
         }
         let error = running.await.unwrap().unwrap_err();
-        assert_eq!(error.delivery, callward_core::Delivery::Unknown);
+        assert_eq!(error.delivery, Delivery::Unknown);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_breaks_off_is_resumed_a_few_times() {
+    const HEAD: &str =
+        "HTTP/1.1 200 x\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+    let chunk = |text: &str| format!("{:x}\r\n{text}\r\n", text.len());
+    for is_answered in [true, false] {
+        let (upstream, mut server) = legacy().await;
+        let running = calling(&upstream, call("x", "{}"));
+        let mut asked = server.asked("tools/call").await;
+        let id = asked.id();
+        asked.write(HEAD).await;
+        asked
+            .write(&chunk("retry: 9000000\nid: one\ndata:\n\n"))
+            .await;
+        let since = tokio::time::Instant::now();
+        drop(asked);
+        server.stream().await.answer(503, "", "").await;
+        assert!(since.elapsed() <= Duration::from_secs(31), "a bounded wait");
+        let mut get = server.stream().await;
+        get.write(HEAD).await;
+        drop(get);
+        let mut get = server.stream().await;
+        assert_eq!(get.headers["last-event-id"], "one");
+        get.events().await;
+        if is_answered {
+            let result = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{RESULT}}}"#);
+            get.event(&result).await;
+            running.await.unwrap().unwrap();
+        } else {
+            // an event that is no text cannot be had again
+            get.write_bytes(b"id: two\ndata: \xff\n\n").await;
+            let error = running.await.unwrap().unwrap_err();
+            assert_fails(&error, ErrorKind::ConnectionLost, Delivery::Unknown);
+        }
+    }
+    let (upstream, mut server) = legacy().await;
+    let running = calling(&upstream, call("x", "{}"));
+    let mut asked = server.asked("tools/call").await;
+    asked.write(HEAD).await;
+    asked.write(&chunk("id: one\ndata:\n\n")).await;
+    drop(asked);
+    for _ in 0..3 {
+        drop(server.stream().await);
+    }
+    let error = running.await.unwrap().unwrap_err();
+    assert_fails(&error, ErrorKind::ConnectionLost, Delivery::Unknown);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_of_the_server_s_own_is_resumed_as_long_as_it_knows_the_event() {
+    let (_upstream, mut server) = legacy_http("s").await;
+    let mut get = server.stream().await;
+    get.events().await;
+    get.write("id: one\ndata:\n\n").await;
+    drop(get);
+    let get = server.stream().await;
+    assert_eq!(get.headers["last-event-id"], "one");
+    get.answer(400, "", "").await;
+    let get = server.stream().await;
+    assert!(!get.headers.contains_key("last-event-id"));
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ mod eras;
 mod failures;
 mod greeting;
 mod http;
+mod http_sse;
 mod http_streams;
 mod instances;
 mod keys;

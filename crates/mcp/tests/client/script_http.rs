@@ -48,6 +48,7 @@ pub(crate) struct Server {
 #[derive(Debug)]
 pub(crate) struct Exchange {
     pub(crate) method: String,
+    pub(crate) path: String,
     pub(crate) headers: HashMap<String, String>,
     pub(crate) body: String,
     stream: BufReader<TcpStream>,
@@ -137,6 +138,14 @@ impl Server {
         self.streams.recv().await.expect("a request for a stream")
     }
 
+    /// Returns the next request of either kind.
+    pub(crate) async fn either(&mut self) -> Exchange {
+        tokio::select! {
+            Some(asked) = self.requests.recv() => asked,
+            Some(asked) = self.streams.recv() => asked,
+        }
+    }
+
     /// Returns the next request, which has to be a POST of this JSON-RPC method.
     pub(crate) async fn asked(&mut self, method: &str) -> Exchange {
         let exchange = self.next().await;
@@ -188,7 +197,8 @@ impl Exchange {
         let mut stream = BufReader::new(stream);
         let mut line = String::new();
         stream.read_line(&mut line).await.ok()?;
-        let (method, _) = line.split_once(' ')?;
+        let (method, rest) = line.split_once(' ')?;
+        let path = rest.split(' ').next()?.to_owned();
         let (method, mut headers) = (method.to_owned(), HashMap::new());
         loop {
             let mut line = String::new();
@@ -203,6 +213,7 @@ impl Exchange {
         stream.read_exact(&mut body).await.ok()?;
         Some(Self {
             method,
+            path,
             headers,
             body: String::from_utf8(body).unwrap(),
             stream,
@@ -269,7 +280,11 @@ impl Exchange {
     }
 
     pub(crate) async fn write(&mut self, text: &str) {
-        self.stream.write_all(text.as_bytes()).await.unwrap();
+        self.write_bytes(text.as_bytes()).await;
+    }
+
+    pub(crate) async fn write_bytes(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).await.unwrap();
     }
 
     pub(crate) async fn closed(mut self) {

@@ -3,19 +3,21 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use callward_core::Delivery;
 use tokio::time::Instant;
 
-use super::exchange::{self, aside};
+use super::exchange::aside;
 use super::link::{HttpLink, Known};
+use super::resume::events;
 use super::session::Session;
 use crate::client::answer::RequestError;
 use crate::client::backoff::Backoff;
 use crate::client::handshake::PROBE_TIMEOUT;
 use crate::client::peer;
 use crate::client::shared::UpstreamStatus;
-use crate::wire::{Era, Message};
+use crate::wire::{Era, Message, SHORT};
 
 /// Runs until the upstream is stopped. In between, the session may be ended and another one made.
 pub(super) async fn run(link: Arc<HttpLink>) {
@@ -93,6 +95,7 @@ async fn attend(link: &Arc<HttpLink>) {
             continue;
         };
         if !session.may_have_stream() {
+            drop(session); // the last one who holds it ends it
             return std::future::pending().await;
         }
         if was_listening {
@@ -140,11 +143,31 @@ async fn listen(link: &Arc<HttpLink>, session: &Arc<Session>) -> Result<(), Requ
             answered => answered.map(|_| ()),
         };
     }
-    let mut events = exchange::events(link, session, None).await?;
-    while let Ok(Some(event)) = events.next().await {
+    let resume = session.resume.lock().clone();
+    resume.pause(Duration::ZERO).await;
+    let after = resume.last_event();
+    // requests and announced changes are short
+    let limit = link.shared.options.max_message.min(SHORT);
+    let mut events = match events(link, session, after.clone(), limit).await {
+        Ok(events) => events,
+        Err(RequestError::Failed(error))
+            if after.is_some() && error.delivery == Delivery::Answered =>
+        {
+            // the server may not keep events for so long
+            session.resume.lock().forget();
+            return Ok(());
+        }
+        Err(error) => return Err(error),
+    };
+    events.resume = resume;
+    loop {
+        let event = events.next().await;
+        session.resume.lock().clone_from(&events.resume);
+        let Ok(Some(event)) = event else {
+            return Ok(());
+        };
         if let Ok(message) = Message::parse(&event) {
             aside(link, session, None, message);
         }
     }
-    Ok(())
 }

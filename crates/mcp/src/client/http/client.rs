@@ -67,22 +67,51 @@ impl Client {
         if let Some(credentials) = connect.credentials.take() {
             headers.entry(PROXY_AUTHORIZATION).or_insert(credentials);
         }
-        let target = match connect.is_forwarded {
-            true => uri.clone(),
-            // the default is `/`
-            false => uri
-                .path_and_query()
-                .cloned()
-                .map(Uri::from)
-                .unwrap_or_default(),
-        };
-        Ok(Self {
+        let mut client = Self {
             connect,
             pool: Arc::default(),
+            target: Uri::default(),
             uri,
-            target,
             headers,
-        })
+        };
+        client.target = client.target_of(client.uri.clone());
+        Ok(client)
+    }
+
+    /// Returns the request target of an address at the same server.
+    fn target_of(&self, uri: Uri) -> Uri {
+        match self.connect.is_forwarded {
+            true => uri,
+            // the default is `/`
+            false => uri
+                .into_parts()
+                .path_and_query
+                .map(Uri::from)
+                .unwrap_or_default(),
+        }
+    }
+
+    /// Returns the request target that a server of 2024-11-05 names for messages to it.
+    ///
+    /// # Errors
+    ///
+    /// One at another server, which might get the credentials of this one.
+    pub(super) fn endpoint(&self, named: &str) -> Result<Uri, String> {
+        let here = Url::parse(&self.uri.to_string()).map_err(|error| error.to_string())?;
+        let there = here.join(named).map_err(|error| error.to_string())?;
+        let has_user = !there.username().is_empty() || there.password().is_some();
+        if there.origin() != here.origin() || has_user {
+            return Err(format!(
+                "{} is not at {}",
+                redact::url(there.as_str()),
+                here.origin().ascii_serialization()
+            ));
+        }
+        let uri: Uri = there
+            .as_str()
+            .parse()
+            .map_err(|error: http::uri::InvalidUri| error.to_string())?;
+        Ok(self.target_of(uri))
     }
 
     /// Returns host and port that it asks.
@@ -94,21 +123,23 @@ impl Client {
         (self.uri.host(), self.uri.port_u16().or(Some(usual)))
     }
 
-    /// Sends one request. `headers` are all of its headers, the client's own included. Dropping the
-    /// future, or the answer before its end, closes the connection.
+    /// Sends one request, to the client's address unless another target is given. `headers` are all
+    /// of its headers, the client's own included. Dropping the future, or the answer before its
+    /// end, closes the connection.
     ///
     /// # Errors
     ///
     /// [`SendError`] if there is no connection, or it breaks before the head of an answer.
     pub(super) async fn send(
         &self,
+        target: Option<&Uri>,
         method: Method,
         headers: HeaderMap,
         body: Outgoing,
     ) -> Result<Response<AnswerBody>, SendError> {
         let mut request = Request::new(body);
         *request.method_mut() = method;
-        *request.uri_mut() = self.target.clone();
+        *request.uri_mut() = target.unwrap_or(&self.target).clone();
         *request.headers_mut() = headers;
         loop {
             let (conn, is_used) = match self.pool.take() {

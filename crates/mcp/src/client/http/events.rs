@@ -10,6 +10,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::body::{append, broken};
 use super::connect::BoxError;
+use super::resume::Resume;
 use crate::client::answer::RequestError;
 use crate::wire::{LONG_SIZE, LongMessages};
 
@@ -44,16 +45,11 @@ pub(super) struct EventReader {
     read: usize,
     /// The id of the event so far.
     id: Option<String>,
+    /// Whether the event so far is named `endpoint`.
+    names_endpoint: bool,
+    /// Whether the event that was handed over is.
+    pub(super) is_endpoint: bool,
     pub(super) resume: Resume,
-}
-
-/// How a stream can be resumed.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Resume {
-    /// The id of the last event that has one.
-    pub(super) after: Option<String>,
-    /// How long the server wants a client to wait first.
-    pub(super) wait: Option<Duration>,
 }
 
 impl EventReader {
@@ -74,6 +70,8 @@ impl EventReader {
             line: 0,
             read: 0,
             id: None,
+            names_endpoint: false,
+            is_endpoint: false,
             resume: Resume::default(),
         }
     }
@@ -155,6 +153,7 @@ impl EventReader {
                 self.event.push(b'\n');
                 self.line = self.event.len();
             }
+            b"event" => self.names_endpoint = value == b"endpoint",
             b"id" if !value.contains(&0) => {
                 self.id = Some(String::from_utf8_lossy(value).into_owned());
             }
@@ -171,9 +170,10 @@ impl EventReader {
     }
 
     fn end_event(&mut self) -> Result<Option<Bytes>, RequestError> {
-        if self.id.is_some() {
-            self.resume.after = self.id.take();
+        if let Some(id) = self.id.take() {
+            self.resume.pass(id);
         }
+        self.is_endpoint = std::mem::take(&mut self.names_endpoint);
         self.line = 0;
         self.event.pop(); // the line feed after the last line
         // a priming event has an id and no data
@@ -184,7 +184,10 @@ impl EventReader {
         let data = std::mem::take(&mut self.event);
         match std::str::from_utf8(&data) {
             Ok(_) => Ok(Some(data.into_boxed_slice().into())),
-            Err(error) => Err(broken(&error)),
+            Err(error) => {
+                self.resume.forget(); // resumed, it would not have this event
+                Err(broken(&error))
+            }
         }
     }
 }

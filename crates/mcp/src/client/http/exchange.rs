@@ -1,31 +1,26 @@
 //! One request and its answer.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use callward_core::redact::Known;
 use callward_core::{ClientMethod, Delivery, ErrorKind, List, ProgressSink, ToolError};
-use http::header::{ACCEPT, CONTENT_TYPE};
+use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 
 use super::answer::AnswerBody;
 use super::body::{self, innermost};
 use super::connect::SendError;
-use super::events::{EventReader, Resume};
+use super::events::EventReader;
 use super::link::HttpLink;
+use super::resume::resumed;
 use super::session::Session;
 use crate::client::answer::{self, RequestError};
 use crate::client::ask::{self, Ask};
 use crate::client::asked::{self, Behind, ClientOfCall};
 use crate::client::carried::Carried;
 use crate::client::peer::reply;
-use crate::wire::{Era, Message, ParamHeaders, RequestId, SHORT, header};
-
-/// How long to wait before a stream is resumed, if its server does not say.
-const RESUME_WAIT: Duration = Duration::from_secs(1);
-/// The shortest wait, even if the server states less.
-const LEAST_RESUME_WAIT: Duration = Duration::from_millis(100);
+use crate::wire::{Era, Message, ParamHeaders, RequestId, header};
 
 /// Who gets the progress of a request, and the client behind it.
 type Of<'a> = (Option<&'a Arc<dyn ProgressSink>>, Option<ClientOfCall>);
@@ -57,15 +52,18 @@ pub(super) async fn exchange(
     if session.info.era == Era::Legacy {
         link.reports.enter(id, behind);
     }
-    let answered = match link.send(Method::POST, headers, message).await {
-        Ok(response) => {
-            let answer = read(link, session, response, id, (ask.progress(), client)).await;
-            answer.map_err(|error| error.without(&link.secrets))
+    let answered = match &session.stream {
+        Some(stream) => {
+            let answer = stream.exchange(link, session, headers, message, id).await;
+            answer.map(|result| (result, None))
         }
-        Err(error) => Err(error),
+        None => match link.send(session, Method::POST, headers, message).await {
+            Ok(response) => read(link, session, response, id, (ask.progress(), client)).await,
+            Err(error) => Err(error),
+        },
     };
     in_flight.armed = false;
-    answered
+    answered.map_err(|error| error.without(&link.secrets))
 }
 
 /// Sends a notification, or an answer to a request of the server; reads no answer.
@@ -75,7 +73,7 @@ pub(super) async fn tell(
     message: Vec<u8>,
 ) -> Result<(), RequestError> {
     let headers = session.headers.clone();
-    let response = link.send(Method::POST, headers, message).await?;
+    let response = link.send(session, Method::POST, headers, message).await?;
     accepted(session, response).map(|_| ())
 }
 
@@ -126,32 +124,7 @@ async fn read(
     let status = response.status();
     let session_id = response.headers().get(header::SESSION_ID).cloned();
     if !status.is_success() {
-        let (parts, words) = response.into_parts();
-        let words = body::refusal(words).await.unwrap_or_default();
-        let (of, rpc) = match Message::parse(&words) {
-            Ok(Message::Response {
-                id: of,
-                outcome: Err(error),
-            }) => (of, Some(error)),
-            _ => (None, None),
-        };
-        // servers that refuse a request before they read its id may state an id of their own, which
-        // is a text; each of ours is a number
-        let of = of.and_then(|of| of.as_u64());
-        if of.is_some_and(|of| of != id) {
-            link.close_idle();
-            return Err(RequestError::misdirected());
-        }
-        // one that answers this very request may mean something else than the session
-        let names_session = rpc.as_ref().is_none_or(|rpc| names_session(&rpc.message));
-        if status == StatusCode::NOT_FOUND
-            && session.can_be_forgotten()
-            && (of.is_none() || names_session)
-        {
-            return Err(RequestError::SessionGone);
-        }
-        let words = plain_text(&link.secrets, &words);
-        return Err(answer::status(status, &parts.headers, rpc, &words));
+        return Err(refusal(link, session, response, id).await);
     }
     let limit = link.shared.options.max_message;
     let long = &link.shared.long_messages;
@@ -192,6 +165,41 @@ async fn read(
     Ok((result, session_id))
 }
 
+/// Reads why the server did not take a request, from an answer whose status is not a success.
+pub(super) async fn refusal(
+    link: &HttpLink,
+    session: &Session,
+    response: Response<AnswerBody>,
+    id: u64,
+) -> RequestError {
+    let (parts, words) = response.into_parts();
+    let words = body::refusal(words).await.unwrap_or_default();
+    let (of, rpc) = match Message::parse(&words) {
+        Ok(Message::Response {
+            id: of,
+            outcome: Err(error),
+        }) => (of, Some(error)),
+        _ => (None, None),
+    };
+    // servers that refuse a request before they read its id may state an id of their own, which is
+    // a text; each of ours is a number
+    let of = of.and_then(|of| of.as_u64());
+    if of.is_some_and(|of| of != id) {
+        link.close_idle();
+        return RequestError::misdirected();
+    }
+    // one that answers this very request may mean something else than the session
+    let names_session = rpc.as_ref().is_none_or(|rpc| names_session(&rpc.message));
+    if parts.status == StatusCode::NOT_FOUND
+        && session.can_be_forgotten()
+        && (of.is_none() || names_session)
+    {
+        return RequestError::SessionGone;
+    }
+    let words = plain_text(&link.secrets, &words);
+    answer::status(parts.status, &parts.headers, rpc, &words)
+}
+
 async fn read_events(
     link: &Arc<HttpLink>,
     session: &Arc<Session>,
@@ -200,7 +208,13 @@ async fn read_events(
     (progress, client): Of<'_>,
 ) -> Result<Bytes, RequestError> {
     loop {
-        while let Some(event) = events.next().await? {
+        let broken = loop {
+            let event = match events.next().await {
+                Ok(Some(event)) => event,
+                Ok(None) => break None,
+                Err(error) if error.is_lost() => break Some(error),
+                Err(error) => return Err(error),
+            };
             let long = &link.shared.long_messages;
             match long.read(event.len(), move || Message::parse(&event)).await {
                 Ok(Message::Response { id: of, outcome }) if is_ours(of.as_ref(), id) => {
@@ -221,56 +235,17 @@ async fn read_events(
                     tracing::debug!(server = %link.shared.id, %error, "an event that is not a message");
                 }
             }
-        }
+        };
         // boxed, as it is rare: each call would carry its size
-        events = Box::pin(resumed(link, session, events.resume)).await?;
+        events = Box::pin(resumed(link, session, events.resume, broken)).await?;
     }
-}
-
-/// Asks for the rest of a stream that its server closed before the answer. Nothing is sent again:
-/// the server goes on with what it does. The attempt's timeout bounds how often that happens.
-async fn resumed(
-    link: &Arc<HttpLink>,
-    session: &Arc<Session>,
-    resume: Resume,
-) -> Result<EventReader, RequestError> {
-    let lost = || RequestError::lost("the server ended the stream without an answer");
-    let after = resume.after.as_deref().filter(|id| !id.is_empty());
-    let after = after.filter(|_| session.info.era == Era::Legacy);
-    let after = HeaderValue::try_from(after.ok_or_else(lost)?).map_err(|_| lost())?;
-    tokio::time::sleep(resume.wait.unwrap_or(RESUME_WAIT).max(LEAST_RESUME_WAIT)).await;
-    let rest = events(link, session, Some(after)).await;
-    let mut rest = rest.map_err(|_| lost())?;
-    rest.resume = resume;
-    Ok(rest)
-}
-
-/// Opens a stream of the server's own, or, after the event with an id, the rest of another. On its
-/// own stream a server makes requests and announces changes: events there are short.
-///
-/// # Errors
-///
-/// A server that offers none.
-pub(super) async fn events(
-    link: &Arc<HttpLink>,
-    session: &Session,
-    after: Option<HeaderValue>,
-) -> Result<EventReader, RequestError> {
-    let mut headers = session.bare_headers();
-    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
-    if let Some(last) = &after {
-        headers.insert(HeaderName::from_static("last-event-id"), last.clone());
-    }
-    let response = link.send(Method::GET, headers, Vec::new()).await?;
-    let response = accepted(session, response)?;
-    let limit = link.shared.options.max_message;
-    let limit = limit.min(if after.is_some() { limit } else { SHORT });
-    let long = link.shared.long_messages.clone();
-    Ok(EventReader::new(response.into_body(), limit, long))
 }
 
 /// Reads the status of an answer. The body of a refusal does not matter.
-fn accepted<B>(session: &Session, response: Response<B>) -> Result<Response<B>, RequestError> {
+pub(super) fn accepted<B>(
+    session: &Session,
+    response: Response<B>,
+) -> Result<Response<B>, RequestError> {
     match response.status() {
         status if status.is_success() => Ok(response),
         StatusCode::NOT_FOUND if session.can_be_forgotten() => Err(RequestError::SessionGone),
@@ -371,6 +346,9 @@ struct InFlight<'a> {
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         self.link.reports.leave(self.id);
+        if let Some(stream) = &self.session.stream {
+            stream.leave(self.id);
+        }
         if self.armed {
             let message = ask::cancelled(self.id);
             // without it the server only works without success

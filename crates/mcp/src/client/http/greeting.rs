@@ -16,6 +16,7 @@ use tokio::time::{Instant, timeout};
 use super::exchange::{self, exchange};
 use super::link::HttpLink;
 use super::session::Session;
+use super::sse;
 use crate::client::answer::RequestError;
 use crate::client::handshake::{self, PROBE_TIMEOUT};
 use crate::client::info::ServerInfo;
@@ -61,8 +62,16 @@ async fn detect(link: &Arc<HttpLink>, was_legacy: bool) -> Result<Session, Reque
 
 /// Initializes a legacy server.
 async fn open(link: &Arc<HttpLink>) -> Result<Session, RequestError> {
-    let (info, id) = initialize(link).await?;
+    let (info, id, stream) = match initialize(link).await {
+        Ok((info, id)) => (info, id, None),
+        Err(refusal) => {
+            // boxed, as it is rare
+            let (info, stream) = Box::pin(sse::open(link, refusal)).await?;
+            (info, None, Some(stream))
+        }
+    };
     let mut session = link.session_of(info, id);
+    session.stream = stream;
     let observer = link.shared.options.observer.as_ref();
     let observer = observer.filter(|_| session.can_be_forgotten());
     session.timer = SessionTimer::begin(observer, PeerSide::Client, "tcp");
@@ -86,8 +95,8 @@ async fn initialize(
 
 /// Asks the server to end a session, if it is one: a courtesy, so a failure has no consequence.
 pub(super) async fn delete(link: &HttpLink, session: &Session) {
-    if session.can_be_forgotten() {
-        let request = link.send(Method::DELETE, session.bare_headers(), Vec::new());
+    if session.stream.is_none() && session.can_be_forgotten() {
+        let request = link.send(session, Method::DELETE, session.bare_headers(), Vec::new());
         let _ = timeout(link.shared.options.shutdown_grace, request).await;
     }
 }

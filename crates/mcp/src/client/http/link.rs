@@ -24,6 +24,7 @@ use super::notices::Notices;
 use super::outgoing::Outgoing;
 use super::reports::Reports;
 use super::session::Session;
+use super::sse;
 use crate::client::answer::RequestError;
 use crate::client::ask::Ask;
 use crate::client::handshake;
@@ -57,7 +58,7 @@ fn secrets(client: &Client) -> Secrets {
 /// Where requests go, and what is known of the server.
 pub(in crate::client) struct HttpLink {
     pub(super) shared: Arc<Shared>,
-    client: Result<Client, String>,
+    pub(super) client: Result<Client, String>,
     /// The values of the configured headers and of the URL's query.
     pub(super) secrets: Secrets,
     next_id: AtomicU64,
@@ -135,6 +136,7 @@ impl HttpLink {
 
     pub(super) async fn send(
         &self,
+        session: &Session,
         method: Method,
         headers: HeaderMap,
         message: Vec<u8>,
@@ -143,7 +145,7 @@ impl HttpLink {
         let client = client.map_err(|error| RequestError::not_sent(error.clone()))?;
         let is_empty = message.is_empty();
         let (body, upload) = Outgoing::new(message.into());
-        let answer = client.send(method, headers, body).await;
+        let answer = client.send(session.target(), method, headers, body).await;
         answer.map_err(|error| unsent(&error, !is_empty && upload.withdraw()))
     }
 
@@ -259,6 +261,7 @@ impl HttpLink {
             Ok(session) => {
                 let session = Arc::new(session);
                 *self.known.write() = Known::Session(session.clone());
+                sse::follow(self, &session);
                 let before = self.shared.info();
                 self.shared.greeted(session.info.clone());
                 let opens = session.info.opens_sessions;
@@ -329,7 +332,9 @@ impl HttpLink {
                     self.lose(session, Known::Nothing);
                 }
             }
-            Err(RequestError::SessionGone) => self.lose(session, Known::Legacy),
+            Err(RequestError::SessionGone) => {
+                self.lose(session, Known::Legacy);
+            }
             Err(RequestError::Failed(error)) => match (error.delivery, error.kind) {
                 (Delivery::NotSent, ErrorKind::ConnectFailed) => {
                     session.doubt();
@@ -346,13 +351,16 @@ impl HttpLink {
     }
 
     /// Forgets a session that the server has lost, unless there is another one already. The server
-    /// may have been replaced while no request was sent: its tools are listed again.
-    pub(super) fn lose(&self, lost: &Arc<Session>, rest: Known) {
+    /// may have been replaced while no request was sent: its tools are listed again. Returns `true`
+    /// if it was forgotten.
+    pub(super) fn lose(&self, lost: &Arc<Session>, rest: Known) -> bool {
         let mut known = self.known.write();
-        if matches!(&*known, Known::Session(now) if Arc::ptr_eq(now, lost)) {
+        let is_current = matches!(&*known, Known::Session(now) if Arc::ptr_eq(now, lost));
+        if is_current {
             *known = rest;
             self.shared.lists_changed();
         }
+        is_current
     }
 
     /// Forgets the server's era, so that the next request detects it: the server was down, and may

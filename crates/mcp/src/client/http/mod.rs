@@ -1,7 +1,8 @@
-//! Servers behind streamable HTTP.
+//! Servers behind streamable HTTP, and behind the HTTP of 2024-11-05.
 //!
 //! There is no connection to lose: requests are independent. What is kept is the session, which for
-//! a modern server is only the knowledge that it is modern.
+//! a modern server is only the knowledge that it is modern, and for one of 2024-11-05 the stream on
+//! which all answers come.
 
 mod answer;
 mod attend;
@@ -17,7 +18,9 @@ mod notices;
 mod outgoing;
 mod pool;
 mod reports;
+mod resume;
 mod session;
+mod sse;
 
 pub(super) use connect::Connections;
 #[cfg(fuzzing)]

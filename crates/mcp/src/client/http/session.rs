@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::header::{ACCEPT, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, Uri};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use super::resume::Resume;
+use super::sse::Stream;
 use crate::client::ask::Style;
 use crate::client::info::ServerInfo;
 use crate::client::options::UpstreamOptions;
@@ -25,10 +27,14 @@ pub(super) struct Session {
     pub(super) style: Style,
     /// The server has said that it has no stream of its own.
     pub(super) has_no_stream: AtomicBool,
+    /// How the server's own stream can be resumed.
+    pub(super) resume: Mutex<Resume>,
     /// When the server last answered in it; nothing if it may have been replaced since.
     answered: Mutex<Option<Instant>>,
     /// Reports how long it lasted: of legacy servers that gave it an id, if an observer is set.
     pub(super) timer: Option<SessionTimer>,
+    /// The stream of a server of 2024-11-05, on which its answers come.
+    pub(super) stream: Option<Arc<Stream>>,
 }
 
 impl Session {
@@ -54,14 +60,21 @@ impl Session {
             info: Arc::new(info),
             headers,
             has_no_stream: AtomicBool::new(false),
+            resume: Mutex::default(),
             answered: Mutex::new(Some(Instant::now())),
             timer: None,
+            stream: None,
         }
     }
 
     /// Returns the id that a legacy server gave, if it is text.
     pub(super) fn id(&self) -> Option<&str> {
         self.headers.get(header::SESSION_ID)?.to_str().ok()
+    }
+
+    /// Returns where its messages go, if not to the configured address.
+    pub(super) fn target(&self) -> Option<&Uri> {
+        self.stream.as_deref().map(Stream::target)
     }
 
     /// Returns the headers of a request without a message.
@@ -76,7 +89,7 @@ impl Session {
     /// requests, on a stream of its own; a modern one states if it announces changes.
     pub(super) fn may_have_stream(&self) -> bool {
         let may = self.info.era == Era::Legacy || !self.info.announces.is_empty();
-        may && !self.has_no_stream.load(Ordering::Relaxed)
+        may && self.stream.is_none() && !self.has_no_stream.load(Ordering::Relaxed)
     }
 
     /// Takes note that the server has answered in it.
@@ -98,6 +111,6 @@ impl Session {
 
     /// Returns `true` if the session is one the server may forget.
     pub(super) fn can_be_forgotten(&self) -> bool {
-        self.headers.contains_key(header::SESSION_ID)
+        self.stream.is_some() || self.headers.contains_key(header::SESSION_ID)
     }
 }

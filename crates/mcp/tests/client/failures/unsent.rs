@@ -96,7 +96,7 @@ async fn the_greeting_fails() {
         let upstream = server.upstream(LEGACY);
         let refusing = tokio::spawn(async move {
             loop {
-                let asked = server.next().await;
+                let asked = server.either().await;
                 asked.answer(status, "retry-after: 7\r\n", "").await;
             }
         });

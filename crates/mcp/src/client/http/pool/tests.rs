@@ -74,7 +74,7 @@ async fn answer_all<S: AsyncReadExt + AsyncWriteExt + Unpin>(mut stream: S) {
 
 async fn call(client: &Client) -> Result<Bytes, SendError> {
     let headers = client.headers.clone();
-    let response = client.send(Method::POST, headers, body()).await?;
+    let response = client.send(None, Method::POST, headers, body()).await?;
     Ok(response.into_body().collect().await.unwrap().to_bytes())
 }
 
