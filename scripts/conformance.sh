@@ -5,6 +5,7 @@
 #   scripts/conformance.sh                   through target/release/callward, built if need be
 #   GATEWAY=path scripts/conformance.sh      through another binary
 #   GATEWAY=none scripts/conformance.sh      the server directly: checks the server
+#   FIXTURE=path scripts/conformance.sh      with a testkit built before: its binary `conformance`
 #   scripts/conformance.sh 2026-stdio        only some of: 2025-http 2025-stdio 2026-http 2026-stdio
 #                                            2025-client 2026-client; also 2025-modern 2026-legacy,
 #                                            which run only by name
@@ -40,9 +41,11 @@ case "${GATEWAY:-}" in
         ;;
     *) GATEWAY=$(realpath "$GATEWAY") ;;
 esac
-cargo build --quiet --package callward-testkit --features conformance --bin conformance
-export GATEWAY
-export FIXTURE=$target/debug/conformance
+if [ -z "${FIXTURE:-}" ]; then
+    cargo build --quiet --package callward-testkit --features conformance --bin conformance
+    FIXTURE=$target/debug/conformance
+fi
+export GATEWAY FIXTURE
 
 export PYTHONDONTWRITEBYTECODE=1
 exec python3 "$here/conformance.py" "$@" </dev/null

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use futures_util::future::try_join_all;
 use rmcp::model::{
     InputRequiredResult, InputResponses, JsonObject, ProtocolVersion, ServerRequest,
 };
@@ -38,16 +39,22 @@ impl Rounds {
             return Self::next(script, entry, sent, &capabilities);
         }
         let mut values = sent.arguments;
-        for request in entry.rounds.iter().flat_map(BTreeMap::values) {
-            let request = script.fill(request, &values);
-            if !can(&capabilities, &request) {
-                let cannot = format!("the client cannot answer {}", request["method"]);
+        for round in &entry.rounds {
+            let requests: BTreeMap<_, _> = filled(script, round, &values)
+                .filter(|(_, request)| can(&capabilities, request))
+                .collect();
+            if requests.is_empty() {
+                let cannot = format!("the client can answer none of {:?}", round.keys());
                 return Err(ErrorData::invalid_request(cannot, None));
             }
-            let request: ServerRequest = parse(request)?;
-            let response = context.peer.send_request(request).await;
-            let failed = |error| ErrorData::internal_error(format!("{error}"), None);
-            add(&mut values, &json!(response.map_err(failed)?));
+            let ask = async |request| {
+                let request: ServerRequest = parse(request)?;
+                let response = context.peer.send_request(request).await;
+                response.map_err(|error| ErrorData::internal_error(format!("{error}"), None))
+            };
+            for response in try_join_all(requests.into_values().map(ask)).await? {
+                add(&mut values, &json!(response));
+            }
         }
         Ok(Self::Over(values))
     }
