@@ -404,12 +404,22 @@ impl Gateway {
     }
 
     /// A request of a modern client.
-    pub(crate) fn modern(&self, method: &str, mut params: Value) -> RequestBuilder {
+    pub(crate) fn modern(&self, method: &str, params: Value) -> RequestBuilder {
+        self.modern_of(method, params, json!({}))
+    }
+
+    /// The same, of a client with these capabilities.
+    pub(crate) fn modern_of(
+        &self,
+        method: &str,
+        mut params: Value,
+        capabilities: Value,
+    ) -> RequestBuilder {
         let prefix = "io.modelcontextprotocol";
         let meta = &mut params["_meta"];
         meta[format!("{prefix}/protocolVersion")] = MODERN.into();
         meta[format!("{prefix}/clientInfo")] = json!({ "name": "test", "version": "1" });
-        meta[format!("{prefix}/clientCapabilities")] = json!({});
+        meta[format!("{prefix}/clientCapabilities")] = capabilities;
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         message(self.http.post(&self.url), &body)
             .header("mcp-protocol-version", MODERN)

@@ -148,7 +148,9 @@ async fn listen(link: &Arc<HttpLink>, session: &Arc<Session>) -> Result<(), Requ
     let after = resume.last_event();
     // requests and announced changes are short
     let limit = link.shared.options.max_message.min(SHORT);
-    let mut events = match events(link, session, after.clone(), limit).await {
+    let opened = events(link, session, after.clone(), limit).await;
+    session.stream_tried.cancel();
+    let mut events = match opened {
         Ok(events) => events,
         Err(RequestError::Failed(error))
             if after.is_some() && error.delivery == Delivery::Answered =>

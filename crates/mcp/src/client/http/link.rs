@@ -155,6 +155,9 @@ impl HttpLink {
         ask: &Ask<'_>,
     ) -> Result<Bytes, RequestError> {
         let mut session = self.greeted().await?;
+        if ask.call.is_some() && !self.shared.declares().is_empty() {
+            session.listens().await;
+        }
         let is_unsafe = ask.call.is_some_and(|call| !call.plan().is_retryable());
         let is_unchecked = || {
             let client = self.client.as_ref();

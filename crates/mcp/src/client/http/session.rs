@@ -8,6 +8,7 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Uri};
 use parking_lot::Mutex;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::resume::Resume;
 use super::sse::Stream;
@@ -16,6 +17,9 @@ use crate::client::info::ServerInfo;
 use crate::client::options::UpstreamOptions;
 use crate::observed::SessionTimer;
 use crate::wire::{Era, LATEST, header};
+
+/// How long the first call of a client that can be asked waits for the server's own stream.
+const STREAM_WAIT: Duration = Duration::from_secs(1);
 
 /// A server that has been greeted.
 #[derive(Debug)]
@@ -27,6 +31,8 @@ pub(super) struct Session {
     pub(super) style: Style,
     /// The server has said that it has no stream of its own.
     pub(super) has_no_stream: AtomicBool,
+    /// Fires when the first attempt to open that stream is over.
+    pub(super) stream_tried: CancellationToken,
     /// How the server's own stream can be resumed.
     pub(super) resume: Mutex<Resume>,
     /// When the server last answered in it; nothing if it may have been replaced since.
@@ -60,6 +66,7 @@ impl Session {
             info: Arc::new(info),
             headers,
             has_no_stream: AtomicBool::new(false),
+            stream_tried: CancellationToken::new(),
             resume: Mutex::default(),
             answered: Mutex::new(Some(Instant::now())),
             timer: None,
@@ -90,6 +97,14 @@ impl Session {
     pub(super) fn may_have_stream(&self) -> bool {
         let may = self.info.era == Era::Legacy || !self.info.announces.is_empty();
         may && self.stream.is_none() && !self.has_no_stream.load(Ordering::Relaxed)
+    }
+
+    /// Waits until the server's own stream is open, if it has one: it may ask the client there.
+    pub(super) async fn listens(&self) {
+        if self.info.era == Era::Legacy && self.may_have_stream() {
+            let _ = tokio::time::timeout(STREAM_WAIT, self.stream_tried.cancelled()).await;
+            self.stream_tried.cancel();
+        }
     }
 
     /// Takes note that the server has answered in it.
