@@ -95,6 +95,12 @@ impl Method {
         )
     }
 
+    /// Returns `true` if a modern result has to say how long clients may keep it.
+    #[must_use]
+    pub const fn has_hints(self) -> bool {
+        self.is_list() || matches!(self, Self::ReadResource)
+    }
+
     /// Returns `true` if results may be kept, by the rules for tools that read. The pages of a list
     /// belong together, so none is kept.
     #[must_use]

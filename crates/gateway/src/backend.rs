@@ -369,6 +369,6 @@ impl Backend for StackBackend {
     }
 
     fn answers(&self, caller: &Caller, method: Method) -> bool {
-        relay::methods(&self.runtime.stack, caller).contains(&method)
+        relay::answers(&self.runtime.stack, caller, method)
     }
 }

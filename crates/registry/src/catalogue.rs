@@ -117,7 +117,11 @@ pub struct Catalogue {
     pub(crate) names: Names,
     /// In the order of the sets, the methods other than `tools/call` that each answers.
     pub(crate) methods: Vec<Arc<Entry>>,
+    /// The same, by set.
+    pub(crate) methods_of: HashMap<ReplicaSetId, Vec<Arc<Entry>>>,
     pub(crate) prefixes: HashMap<ReplicaSetId, String>,
+    /// The set of each prefix.
+    pub(crate) prefixed: HashMap<String, ReplicaSetId>,
     pub(crate) offers: HashMap<ServerId, Arc<ToolNames>, foldhash::quality::RandomState>,
     pub(crate) refused: Vec<Refusal>,
 }
@@ -163,10 +167,24 @@ impl Catalogue {
         self.prefixes.get(set).map(String::as_str)
     }
 
-    /// Returns the sets with a [prefix](Self::prefix), and their prefixes.
-    pub fn prefixes(&self) -> impl Iterator<Item = (&ReplicaSetId, &str)> {
-        let prefixes = self.prefixes.iter();
-        prefixes.map(|(set, prefix)| (set, prefix.as_str()))
+    /// Returns the tools of the [methods](Self::methods) that a set answers.
+    #[must_use]
+    pub fn methods_of(&self, set: &ReplicaSetId) -> &[Arc<Entry>] {
+        self.methods_of.get(set).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the set whose [prefix](Self::prefix) a name has that clients see, and its own name.
+    #[must_use]
+    pub fn owner_of_name<'a>(&self, name: &'a str) -> Option<(&ReplicaSetId, &'a str)> {
+        let mut ends = name.match_indices("__").map(|(at, _)| name.split_at(at));
+        ends.find_map(|(prefix, own)| Some((self.prefixed.get(prefix)?, own.get(2..)?)))
+    }
+
+    /// Returns the set whose [prefix](Self::prefix) a URI has that clients see, and its own URI.
+    #[must_use]
+    pub fn owner_of_uri<'a>(&self, uri: &'a str) -> Option<(&ReplicaSetId, &'a str)> {
+        let (own, prefix) = uri::split(uri)?;
+        Some((self.prefixed.get(prefix)?, own))
     }
 
     /// Returns `true` if this server lists the tool.

@@ -258,9 +258,10 @@ impl State {
         for (id, set) in &self.sets {
             let prefix = set.options.prefix.as_ref();
             starts.add(id, prefix.map(String::as_str));
-            catalogue
-                .prefixes
-                .extend(prefix.map(|prefix| (id.clone(), prefix.clone())));
+            if let Some(prefix) = prefix {
+                catalogue.prefixes.insert(id.clone(), prefix.clone());
+                catalogue.prefixed.insert(prefix.clone(), id.clone());
+            }
         }
         let share = share(self.sets.values().map(Set::size), MAX_LISTED);
         let mut assigned = self.assign_names(&starts);
@@ -271,8 +272,11 @@ impl State {
             for tool in &entry.tools {
                 if tool.definition.method != Method::CallTool {
                     let name = format!("{set}.{}", tool.name());
-                    let offered = Entry::new(tool, None, &name).map(Arc::new);
-                    catalogue.methods.extend(offered);
+                    if let Ok(offered) = Entry::new(tool, None, &name).map(Arc::new) {
+                        let of_set = catalogue.methods_of.entry(set.clone()).or_default();
+                        of_set.push(offered.clone());
+                        catalogue.methods.push(offered);
+                    }
                     continue;
                 }
                 size += size_of(tool);

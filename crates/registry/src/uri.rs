@@ -10,11 +10,11 @@ pub fn with_prefix(uri: &str, prefix: &str) -> String {
     format!("{uri}{mark}{prefix}")
 }
 
-/// Removes the prefix of a set from a URI; returns `None` if it does not end with that.
+/// Separates a URI from what may be the prefix of a set at its end.
 #[must_use]
-pub fn without_prefix<'a>(uri: &'a str, prefix: &str) -> Option<&'a str> {
+pub fn split(uri: &str) -> Option<(&str, &str)> {
     // a fragment of a template may be empty when it is expanded
-    uri.strip_suffix(prefix)?.strip_suffix(['~', '#'])
+    uri.rsplit_once(['~', '#'])
 }
 
 #[cfg(test)]
@@ -31,8 +31,7 @@ mod tests {
         ) {
             let seen = with_prefix(&uri, &prefix);
             prop_assert!(seen.starts_with(&uri));
-            prop_assert_eq!(without_prefix(&seen, &prefix), Some(&*uri));
-            prop_assert_eq!(without_prefix(&seen, "other"), None);
+            prop_assert_eq!(split(&seen), Some((&*uri, &*prefix)));
         }
     }
 }

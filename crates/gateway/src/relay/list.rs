@@ -35,7 +35,7 @@ impl Request<'_> {
         F: Future<Output = Result<ToolOutput, ToolError>>,
     {
         let catalogue = self.stack.catalogue();
-        let answering: Vec<_> = self.answering(&catalogue).collect();
+        let answering: Vec<_> = self.answering(catalogue.methods()).collect();
         let most = MAX_LIST / answering.len().max(1);
         // a list alone delays no other
         let limit = match answering.len() {
@@ -81,7 +81,7 @@ impl Request<'_> {
         let elements: Vec<_> = elements.iter().map(|element| element.get()).collect();
         let list = format!(r#"{{"{member}":[{}]}}"#, elements.join(","));
         let list = ToolOutput::from_json(list).map_err(|error| failed(error.to_string()));
-        list.map(|list| self.with_hints(list))
+        list.map(|list| self.with_own_scope(list))
     }
 
     /// Lists what one set has under its names, all pages of it, from one server. A server need not

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use callward::core::Method;
-use callward::registry::{Catalogue, uri};
+use callward::registry::{Catalogue, Entry};
 use callward::{
     Caller, Delivery, ErrorKind, ReplicaSetId, Stack, Tool, ToolCall, ToolError, ToolOutput,
 };
@@ -38,6 +38,13 @@ pub(crate) fn methods(stack: &Stack, caller: &Caller) -> Vec<Method> {
     methods.sort_unstable();
     methods.dedup();
     methods
+}
+
+/// Returns `true` if some server answers the method to this caller.
+pub(crate) fn answers(stack: &Stack, caller: &Caller, method: Method) -> bool {
+    let catalogue = stack.catalogue();
+    let mut tools = catalogue.methods().iter().map(|entry| entry.tool());
+    tools.any(|tool| tool.definition.method == method && is_visible(stack, caller, tool))
 }
 
 fn is_visible(stack: &Stack, caller: &Caller, tool: &Tool) -> bool {
@@ -70,7 +77,7 @@ impl Request<'_> {
         let mut failed = None;
         for (tool, params) in self.owners(&about).map_err(&refused)? {
             match run(self.stack.prepare_method(tool, params)).await {
-                Ok(output) => return Ok(self.with_hints(output)),
+                Ok(output) => return Ok(self.with_own_scope(output)),
                 // a rule on what it is about denies it
                 Err(error) if error.kind == ErrorKind::UnknownTool => {}
                 // another set without a prefix may have it
@@ -88,8 +95,8 @@ impl Request<'_> {
     }
 
     /// Returns the tools of the method that the caller may use, one for each set.
-    fn answering<'a>(&self, catalogue: &'a Catalogue) -> impl Iterator<Item = &'a Arc<Tool>> {
-        let methods = catalogue.methods().iter().map(|entry| entry.tool());
+    fn answering<'a>(&self, entries: &'a [Arc<Entry>]) -> impl Iterator<Item = &'a Arc<Tool>> {
+        let methods = entries.iter().map(|entry| entry.tool());
         let answering = methods.filter(|tool| tool.definition.method == self.method);
         answering.filter(|tool| is_visible(self.stack, self.caller, tool))
     }
@@ -98,14 +105,14 @@ impl Request<'_> {
     /// it: the set whose prefix it has, or else all sets without a prefix.
     fn owners(&self, about: &About) -> Result<Vec<Owner>, ToolError> {
         let catalogue = self.stack.catalogue();
-        let answering = self.answering(&catalogue);
         let Some((set, own)) = about.owner(&catalogue) else {
+            let answering = self.answering(catalogue.methods());
             let without = answering.filter(|tool| catalogue.prefix(tool.set()).is_none());
             let owner = |tool: &Arc<Tool>| (tool.clone(), self.params.clone());
             return Ok(without.map(owner).collect());
         };
         let params = self.renamed(about.place, own)?;
-        let owner = answering.filter(|tool| tool.set() == set);
+        let owner = self.answering(catalogue.methods_of(set));
         let owner = owner.map(|tool| (tool.clone(), params.clone()));
         Ok(owner.collect())
     }
@@ -148,22 +155,15 @@ impl Request<'_> {
         set(self.params, "ref", &reference)
     }
 
-    /// Adds the hints that a modern result has to have. Without those of its server, it may not be
-    /// kept; where there are rules, not for others either.
-    fn with_hints(&self, output: ToolOutput) -> ToolOutput {
-        let has_hints = self.method.is_list() || self.method == Method::ReadResource;
-        if !self.is_modern || !has_hints {
-            return output;
-        }
-        let set =
-            |body: Bytes, name, value: &[u8], always: bool| match object::get_member(&body, name) {
-                Ok(Some(_)) if !always => body,
-                _ => object::set_member(&body, name, value).unwrap_or(body),
-            };
+    /// Lets no client keep for others what rules may deny them.
+    fn with_own_scope(&self, output: ToolOutput) -> ToolOutput {
         let is_ruled = self.stack.policy().is_some();
-        let body = set(output.body().clone(), "ttlMs", b"0", false);
-        let body = set(body, "cacheScope", br#""private""#, is_ruled);
-        ToolOutput::from_json(body).unwrap_or(output)
+        let is_kept = self.is_modern && self.method.has_hints() && is_ruled;
+        let private = is_kept.then(|| {
+            let body = object::set_member(output.body(), "cacheScope", br#""private""#).ok()?;
+            ToolOutput::from_json(body).ok()
+        });
+        private.flatten().unwrap_or(output)
     }
 
     fn not_found(&self, name: &str) -> ToolError {
@@ -201,13 +201,10 @@ impl About {
 
     /// Returns the set whose prefix the name has, and the set's own name.
     fn owner<'a>(&'a self, catalogue: &'a Catalogue) -> Option<(&'a ReplicaSetId, &'a str)> {
-        catalogue.prefixes().find_map(|(set, prefix)| {
-            let own = match self.is_uri {
-                true => uri::without_prefix(&self.name, prefix),
-                false => self.name.strip_prefix(prefix)?.strip_prefix("__"),
-            };
-            Some((set, own?))
-        })
+        match self.is_uri {
+            true => catalogue.owner_of_uri(&self.name),
+            false => catalogue.owner_of_name(&self.name),
+        }
     }
 }
 

@@ -48,8 +48,8 @@ impl ClientHandler for Ada {
         _: ElicitRequestParams,
         _: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        let content = Some(json!({"name": "ada"}));
-        Ok(ElicitResult::new(ElicitationAction::Accept).with_content(content.unwrap()))
+        let said = ElicitResult::new(ElicitationAction::Accept);
+        Ok(said.with_content(json!({"name": "ada"})))
     }
 }
 

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use callward_core::{Delivery, ErrorKind, OutputStatus, ToolError, ToolOutput};
+use callward_core::{Delivery, ErrorKind, Method, OutputStatus, ToolError, ToolOutput};
 use http::StatusCode;
+use memchr::memmem;
 
 use super::error::{self, Fault};
-use crate::wire::{Era, RequestId, RpcError, code, flatten, write};
+use crate::wire::{Era, RequestId, RpcError, code, flatten, object, write};
 
 /// Results up to this size are copied into one buffer; larger ones are passed on by pointer.
 const COPY_LIMIT: usize = 16 * 1024;
@@ -32,20 +33,27 @@ impl Answer {
         Self::wrap(id, b"", result)
     }
 
-    /// Answers a call with the tool's output. A modern result gets the `resultType` it lacks.
-    pub(super) fn output(id: &RequestId, era: Era, output: &ToolOutput) -> Self {
+    /// Answers a request with its output. A modern result gets the members that it lacks: its type,
+    /// and of some methods how long clients may keep it, which is not at all.
+    pub(super) fn output(id: &RequestId, era: Era, method: Method, output: &ToolOutput) -> Self {
         let body = output.body();
         let lacks_type = era == Era::Modern && output.status() == OutputStatus::Complete;
         let open = body.iter().position(|byte| *byte == b'{');
         match open {
             Some(open) if lacks_type => {
+                let mut members = b"{\"resultType\":\"complete\"".to_vec();
+                if method.has_hints() {
+                    for (name, value) in [("ttlMs", "0"), ("cacheScope", "\"private\"")] {
+                        if lacks(body, name) {
+                            write::member(&mut members, name, value.as_bytes());
+                        }
+                    }
+                }
                 let rest = body.slice(open + 1..);
-                let is_empty = rest.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'}');
-                let member: &[u8] = match is_empty {
-                    true => b"{\"resultType\":\"complete\"",
-                    false => b"{\"resultType\":\"complete\",",
-                };
-                Self::wrap(id, member, &rest)
+                if rest.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'}') {
+                    members.push(b',');
+                }
+                Self::wrap(id, &members, &rest)
             }
             _ => Self::result(id, body),
         }
@@ -113,16 +121,16 @@ impl From<Vec<u8>> for Answer {
 pub(super) fn of_call(
     id: &RequestId,
     era: Era,
-    tool: &str,
+    (method, name): (Method, &str),
     outcome: Result<ToolOutput, ToolError>,
 ) -> Answer {
     let error = match outcome {
         Ok(output) if era == Era::Modern || output.status() == OutputStatus::Complete => {
-            return Answer::output(id, era, &output);
+            return Answer::output(id, era, method, &output);
         }
         Ok(_) => {
             let text = format!(
-                "{tool} wants input before it goes on, which needs a client of protocol revision \
+                "{name} wants input before it goes on, which needs a client of protocol revision \
                  2026-07-28 or later"
             );
             ToolError::new(ErrorKind::Protocol, Delivery::Answered, text)
@@ -143,6 +151,14 @@ pub(super) fn of_call(
         answer.status = StatusCode::BAD_REQUEST;
     }
     answer
+}
+
+/// Returns `true` if an object has no member of this name. It is read only if it has the word, or
+/// may spell it with escapes.
+fn lacks(body: &[u8], name: &str) -> bool {
+    let may_have =
+        memmem::find(body, name.as_bytes()).is_some() || memmem::find(body, b"\\u00").is_some();
+    !may_have || object::get_member(body, name).is_ok_and(|member| member.is_none())
 }
 
 fn one_line(piece: Bytes) -> Bytes {
@@ -166,7 +182,7 @@ mod tests {
     fn answered(era: Era, raw: &str) -> String {
         let output = ToolOutput::from_json(raw.to_owned()).unwrap();
         let id = RequestId::from_raw(r#""a""#).unwrap();
-        text(Answer::output(&id, era, &output))
+        text(Answer::output(&id, era, Method::CallTool, &output))
     }
 
     #[test]
@@ -187,6 +203,26 @@ mod tests {
     }
 
     #[test]
+    fn a_modern_read_says_how_long_it_may_be_kept() {
+        for (raw, result) in [
+            (
+                "{}",
+                r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private"}"#,
+            ),
+            (
+                r#"{"x":"ttlMs","cacheScope":"public"}"#,
+                r#"{"resultType":"complete","ttlMs":0,"x":"ttlMs","cacheScope":"public"}"#,
+            ),
+        ] {
+            let output = ToolOutput::from_json(raw).unwrap();
+            let method = Method::ReadResource;
+            let answer = Answer::output(&RequestId::number(1), Era::Modern, method, &output);
+            let expected = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
+            assert_eq!(text(answer), expected);
+        }
+    }
+
+    #[test]
     fn a_legacy_client_sees_no_result_type() {
         let answered = answered(Era::Legacy, r#"{"resultType":"complete","n" : 1e2}"#);
         assert_eq!(
@@ -199,7 +235,12 @@ mod tests {
     fn a_large_result_is_passed_on_by_pointer() {
         let raw = format!(r#"{{"content":[],"x":"{}"}}"#, "y".repeat(COPY_LIMIT));
         let output = ToolOutput::from_json(raw).unwrap();
-        let answer = Answer::output(&RequestId::number(1), Era::Modern, &output);
+        let answer = Answer::output(
+            &RequestId::number(1),
+            Era::Modern,
+            Method::CallTool,
+            &output,
+        );
         assert_eq!(answer.body.as_ptr(), output.body()[1..].as_ptr());
         let value: serde_json::Value = serde_json::from_str(&text(answer)).unwrap();
         assert_eq!(value["result"]["resultType"], "complete");

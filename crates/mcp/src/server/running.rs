@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_core::{BoxFuture, Delivery, ErrorKind, Inbound, ToolError, ToolOutput};
+use callward_core::{BoxFuture, Delivery, ErrorKind, Inbound, Method, ToolError, ToolOutput};
 use futures_util::FutureExt;
 use futures_util::future::OptionFuture;
 use tokio::runtime::Handle;
@@ -31,6 +31,7 @@ static LEFT_BEHIND: Semaphore = Semaphore::const_new(16);
 pub(super) struct RunningCall {
     pub(super) id: RequestId,
     pub(super) era: Era,
+    pub(super) method: Method,
     pub(super) name: String,
     /// Where messages for the client go until the call ends.
     pub(super) outlet: Option<Arc<Outlet>>,
@@ -65,7 +66,7 @@ impl RunningCall {
             Some(Err(_)) => failed(ErrorKind::Internal, "the call panicked"),
             None => failed(ErrorKind::Cancelled, "the client cancelled the call"),
         };
-        let answer = answer::of_call(&self.id, self.era, &self.name, outcome);
+        let answer = answer::of_call(&self.id, self.era, (self.method, &self.name), outcome);
         match is_cancelled {
             true => Err(answer),
             false => Ok(answer),
@@ -119,6 +120,7 @@ mod tests {
             id: id.clone(),
             era: Era::Legacy,
             name: "add".into(),
+            method: Method::CallTool,
             outlet: None,
             future: Some(Box::pin(async move {
                 sleep(Duration::from_secs(secs)).await;

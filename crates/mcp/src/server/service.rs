@@ -258,6 +258,7 @@ impl Dispatcher {
         Ok(RunningCall {
             id: request.id.clone(),
             era: arrival.era,
+            method,
             name,
             outlet,
             future: Some(future),
