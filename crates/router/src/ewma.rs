@@ -76,7 +76,7 @@ impl PeakEwma {
                 self.seen = Some(now);
                 self.average = nanos;
             }
-            Outcome::Cancelled => {}
+            Outcome::Cancelled | Outcome::Asked => {}
         }
     }
 
@@ -169,6 +169,8 @@ mod tests {
         let (mut ewma, start) = (PeakEwma::default(), Instant::now());
         ewma.learn(Outcome::Cancelled, 500 * MS, start);
         assert_eq!(ewma.estimate(start).trust, 0.0, "too short to tell");
+        ewma.learn(Outcome::Asked, 60_000 * MS, start);
+        assert_eq!(ewma.estimate(start).trust, 0.0, "a person's time");
         ewma.learn(Outcome::Cancelled, 3000 * MS, start);
         ewma.learn(Outcome::Cancelled, 1000 * MS, start);
         assert_eq!(ewma.estimate(start).nanos, 3e9);

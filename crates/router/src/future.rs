@@ -107,6 +107,7 @@ impl<S: ToolService> Begun<S> {
                 .await
                 .unwrap_or_else(|_| Err(never_ready())),
         };
+        let client = call.client.clone();
         let result = match is_ready {
             Ok(()) => {
                 self.in_flight.send();
@@ -114,7 +115,11 @@ impl<S: ToolService> Begun<S> {
             }
             Err(error) => Err(error),
         };
-        self.in_flight.end(Outcome::of(&result));
+        let outcome = match Outcome::of(&result) {
+            Outcome::Answered if client.is_some_and(|client| client.was_asked()) => Outcome::Asked,
+            outcome => outcome,
+        };
+        self.in_flight.end(outcome);
         result
     }
 }

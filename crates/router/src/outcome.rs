@@ -8,6 +8,8 @@ pub(crate) enum Outcome {
     /// The server answered, whatever it said: a tool's own failure is an answer, and so is an error
     /// that blames the caller.
     Answered,
+    /// The server answered, and asked the client meanwhile: how long that took says nothing of it.
+    Asked,
     /// Its caller gave it up: dropped, or out of time for a reason that is not the server's.
     Cancelled,
     /// The server failed: unreachable, lost on the way, too slow, or broken.

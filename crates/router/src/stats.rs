@@ -116,6 +116,10 @@ impl Tally {
                 totals.answers += 1;
                 Some(took)
             }
+            Outcome::Asked => {
+                totals.answers += 1;
+                return;
+            }
             Outcome::Fault => {
                 totals.faults += 1;
                 None
