@@ -120,7 +120,11 @@ impl ClientCapabilities {
     /// Returns `true` if the client may be sent a request with these raw parameters.
     #[must_use]
     pub fn allow(self, method: ClientMethod, params: &[u8]) -> bool {
-        let params: Value = serde_json::from_slice(params).unwrap_or_default();
+        let params = if params.is_empty() { b"{}" } else { params };
+        // what others may read differently is not known to be allowed
+        let Ok(params) = serde_json::from_slice::<Value>(params) else {
+            return false;
+        };
         let needed = match method {
             ClientMethod::Sample if params.get("tools").is_some() => SAMPLING | SAMPLING_TOOLS,
             ClientMethod::Sample => SAMPLING,
@@ -180,14 +184,8 @@ pub trait ClientPeer: Send + Sync {
         let _ = (method, params);
     }
 
-    /// Returns the lowest level of log messages that the client wants; `None` if it wants none.
-    /// Default: none.
+    /// Returns the lowest level of log messages that the client asked for. Default: none.
     fn log_level(&self) -> Option<LogLevel> {
-        None
-    }
-
-    /// Returns the level that the client asked its servers for. Default: none.
-    fn asked_log_level(&self) -> Option<LogLevel> {
         None
     }
 }
@@ -233,8 +231,13 @@ impl CallClient {
         method: ClientMethod,
         params: Bytes,
     ) -> BoxFuture<'static, Result<Bytes, ClientRefusal>> {
-        self.0.was_asked.store(true, Ordering::Release);
+        self.note_asked();
         self.0.peer.ask(method, params)
+    }
+
+    /// Takes note that the client is asked for the call, perhaps for another one as well.
+    pub fn note_asked(&self) {
+        self.0.was_asked.store(true, Ordering::Release);
     }
 
     /// Returns `true` if the client was asked something for the call: its answer belongs to this
@@ -340,6 +343,12 @@ mod tests {
                 true,
             ),
             (r#"{"roots":{}}"#, ClientMethod::ListRoots, "", true),
+            (
+                r#"{"elicitation":{}}"#,
+                ClientMethod::Elicit,
+                r#"{"mode":"url","x":"\ud800"}"#,
+                false,
+            ),
             ("{}", ClientMethod::ListRoots, "", false),
         ] {
             let capabilities = ClientCapabilities::parse(declared.as_bytes());

@@ -150,7 +150,7 @@ fn of_client(
     context.capabilities = request.capabilities;
     context.client.clone_from(&exchange.client);
     if exchange.binding.is_some() {
-        // which server asks is in it
+        // it names the server that asks
         context
             .record
             .get_or_insert_with(|| Arc::new(CallRecord::for_counting()));
@@ -180,7 +180,9 @@ async fn relayed(
         return Err(refused(error));
     }
     let meta = check(runtime, &request).map_err(refused)?;
+    let pin = exchange.round.as_ref().map(|(_, server)| server);
     let relayed = relay::Request {
+        pin,
         stack,
         caller: &request.caller,
         method,
@@ -283,18 +285,28 @@ impl Backend for StackBackend {
         }))
     }
 
-    fn call(&self, request: CallRequest) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+    fn call(&self, mut request: CallRequest) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
         let counted = self.runtime.stop.calls.token();
         let (name, rounds) = (request.name.clone(), self.runtime.rounds.clone());
         let turn = rounds.turn(&request);
         let (mut exchange, refused) = match turn {
             Ok(Turn::Open(open, binding)) => {
-                return Box::pin(async move { rounds.go_on(open, binding).await });
+                let admitted = self.runtime.stack.admit_unknown(&request.caller);
+                return Box::pin(async move {
+                    admitted?;
+                    rounds.go_on(open, binding).await
+                });
             }
             Ok(Turn::Call(exchange)) => (exchange, None),
             Err(error) => (Exchange::default(), Some(error)),
         };
-        let asks = exchange.questions.take().zip(exchange.binding.clone());
+        let asks = exchange.asks.take();
+        let progress = asks.as_ref().map(|(client, _)| client.clone());
+        if let (Some(client), Some(_)) = (progress, &request.progress) {
+            // that of the latest round
+            request.progress = Some(client);
+        }
+        let asks = asks.zip(exchange.binding.clone());
         if request.method != Method::CallTool {
             let runtime = self.runtime.clone();
             let call = async move {

@@ -55,7 +55,7 @@ impl Runtime {
                 cache: config.cache.report,
                 trail: config.trail,
             },
-            rounds: Rounds::new(),
+            rounds: Rounds::new(stop.closing.clone()),
             baggage: telemetry::baggage(&config.telemetry),
             started: Started::new(started),
             stop,

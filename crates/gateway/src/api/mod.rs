@@ -229,6 +229,7 @@ async fn make_request(
         serde_json::from_slice::<String>(name).ok()
     });
     let request = relay::Request {
+        pin: None,
         stack: &runtime.stack,
         caller: &caller,
         method,

@@ -12,7 +12,8 @@ use bytes::Bytes;
 use callward::core::Method;
 use callward::registry::{Catalogue, Entry};
 use callward::{
-    Caller, Delivery, ErrorKind, ReplicaSetId, Stack, Tool, ToolCall, ToolError, ToolOutput,
+    Caller, Delivery, ErrorKind, ReplicaSetId, ServerId, Stack, Tool, ToolCall, ToolError,
+    ToolOutput,
 };
 use callward_mcp::wire::object;
 use serde_json::Value;
@@ -25,6 +26,8 @@ pub(crate) struct Request<'a> {
     /// The name of a prompt or the URI of a resource, as clients see it.
     pub(crate) name: &'a str,
     pub(crate) params: &'a Bytes,
+    /// The only server that may answer, if there is only one.
+    pub(crate) pin: Option<&'a ServerId>,
     /// Whether the client speaks 2026-07-28.
     pub(crate) is_modern: bool,
 }
@@ -76,6 +79,9 @@ impl Request<'_> {
         let about = self.about().map_err(&refused)?;
         let mut failed = None;
         for (tool, params) in self.owners(&about).map_err(&refused)? {
+            if !self.may_answer(tool.set()) {
+                continue;
+            }
             match run(self.stack.prepare_method(tool, params)).await {
                 Ok(output) => return Ok(self.with_own_scope(output)),
                 // a rule on what it is about denies it
@@ -92,6 +98,14 @@ impl Request<'_> {
             Some(error) => error,
             None => refused(self.not_found(&about.name)),
         })
+    }
+
+    fn may_answer(&self, set: &ReplicaSetId) -> bool {
+        let Some(pin) = self.pin else {
+            return true;
+        };
+        let mut servers = self.stack.servers().into_iter();
+        servers.any(|server| server.id == *pin && server.set == *set)
     }
 
     /// Returns the tools of the method that the caller may use, one for each set.

@@ -8,20 +8,21 @@
 mod open;
 mod seal;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use callward::core::{CallClient, ClientPeer, OutputStatus, Round};
+use callward::core::{CallClient, OutputStatus, Round};
 use callward::{CallRecord, Delivery, ErrorKind, Principal, ServerId, ToolError, ToolOutput};
 use callward_mcp::server::CallRequest;
 use callward_mcp::wire::object;
 use parking_lot::Mutex;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
-use self::open::{OpenCall, Questions};
+use self::open::{Asks, OpenCall, RoundsClient};
 use self::seal::{Sealer, State};
 
 /// How many calls may wait for the next round of their clients, in all and of one principal.
@@ -31,8 +32,18 @@ const MAX_OPEN_EACH: usize = 16;
 /// The rounds of all clients.
 pub(crate) struct Rounds {
     sealer: Sealer,
-    open: Mutex<HashMap<u64, (Principal, OpenCall)>>,
+    /// By number: the first is the oldest.
+    open: Mutex<BTreeMap<u64, Waiting>>,
     next: AtomicU64,
+    /// Nothing waits for a client any more once it fires.
+    closing: CancellationToken,
+}
+
+/// An open call that waits for the next round of its client.
+struct Waiting {
+    principal: Principal,
+    until: Instant,
+    call: OpenCall,
 }
 
 /// What a request is in its exchange.
@@ -50,8 +61,8 @@ pub(crate) struct Exchange {
     pub(crate) round: Option<(Arc<Round>, ServerId)>,
     /// The client, if it can be asked or notified.
     pub(crate) client: Option<CallClient>,
-    /// The questions of servers, for a client that is asked by results.
-    pub(crate) questions: Option<Questions>,
+    /// The client, and its questions, if it is asked by results.
+    pub(crate) asks: Option<Asks>,
     /// The request that asks, if its client is asked by results.
     pub(crate) binding: Option<Binding>,
 }
@@ -64,12 +75,22 @@ pub(crate) struct Binding {
 }
 
 impl Rounds {
-    pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self {
+    /// `closing` fires when the process stops: what waits for a client then is given up.
+    pub(crate) fn new(closing: CancellationToken) -> Arc<Self> {
+        let rounds = Arc::new(Self {
             sealer: Sealer::new(),
             open: Mutex::default(),
             next: AtomicU64::new(0),
-        })
+            closing: closing.clone(),
+        });
+        let weak = Arc::downgrade(&rounds);
+        tokio::spawn(async move {
+            closing.cancelled().await;
+            if let Some(rounds) = weak.upgrade() {
+                let _given_up = std::mem::take(&mut *rounds.open.lock());
+            }
+        });
+        rounds
     }
 
     /// Returns what a request is in its exchange.
@@ -97,18 +118,20 @@ impl Rounds {
                     exchange.round = Some((Arc::new(round), id));
                 }
                 State::Open(number) => {
-                    let open = self.open.lock().remove(&number);
-                    let (_, mut open) = open.ok_or_else(unknown)?;
-                    open.answer(request.input_responses.as_ref())?;
+                    let answers = open::answers(request.input_responses.as_ref())?;
+                    let waiting = self.open.lock().remove(&number);
+                    let mut open = waiting.ok_or_else(unknown)?.call;
+                    open.client.calls(request);
+                    open.answer(&answers);
                     return Ok(Turn::Open(open, binding));
                 }
             }
         }
         if !request.capabilities.is_empty() || request.client.is_some() {
-            let (asker, questions) = open::questions(request.client.clone());
-            let asker: Arc<dyn ClientPeer> = Arc::new(asker);
-            exchange.client = Some(CallClient::new(asker, true));
-            exchange.questions = Some(questions);
+            let (client, questions) = RoundsClient::new();
+            client.calls(request);
+            exchange.client = Some(CallClient::new(client.clone(), true));
+            exchange.asks = Some((client, questions));
             exchange.binding = Some(self.binding(request));
         }
         Ok(Turn::Call(exchange))
@@ -133,46 +156,67 @@ impl Rounds {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let asked = open.asked();
         let state = self.sealed(&binding, State::Open(number))?;
-        let principal = binding.principal;
-        let until_then = Arc::downgrade(self);
-        {
-            let mut waiting = self.open.lock();
-            let own = waiting.values().filter(|(owner, _)| *owner == principal);
-            if waiting.len() >= MAX_OPEN || own.count() >= MAX_OPEN_EACH {
-                let text = format!(
-                    "the tool asks for input, and {MAX_OPEN_EACH} calls of this client, or \
-                     {MAX_OPEN} of all, wait for input already: answer those first"
-                );
-                return Err(ToolError::new(
-                    ErrorKind::Overloaded,
-                    Delivery::Unknown,
-                    text,
-                ));
-            }
-            waiting.insert(number, (principal, open.apart()));
-        }
-        tokio::spawn(async move {
-            tokio::time::sleep(seal::LIFETIME).await;
-            if let Some(rounds) = until_then.upgrade() {
-                rounds.open.lock().remove(&number);
-            }
-        });
+        self.keep(number, open, binding.principal)?;
         let result = format!(
             r#"{{"resultType":"input_required","inputRequests":{asked},"requestState":{state}}}"#
         );
         ToolOutput::from_json(result).map_err(|error| internal(error.to_string()))
     }
 
+    /// Keeps a call open for the next round of its client. Of one principal the oldest is given up
+    /// for it if there are too many: its client may have left.
+    fn keep(&self, number: u64, open: OpenCall, principal: Principal) -> Result<(), ToolError> {
+        let refused = |text: &str| {
+            let text = format!("the tool asks for input, and {text}");
+            Err(ToolError::new(
+                ErrorKind::Overloaded,
+                Delivery::Unknown,
+                text,
+            ))
+        };
+        if open.is_over() {
+            return refused("its client was asked too often");
+        }
+        let now = Instant::now();
+        // dropped outside of the lock
+        let mut given_up = Vec::new();
+        let mut waiting = self.open.lock();
+        given_up.extend(waiting.extract_if(.., |_, one| one.until <= now));
+        let own = waiting.iter().filter(|(_, one)| one.principal == principal);
+        let own: Vec<_> = own.map(|(number, _)| *number).collect();
+        if let Some(oldest) = own.first().filter(|_| own.len() >= MAX_OPEN_EACH) {
+            given_up.extend(waiting.remove_entry(oldest));
+        }
+        if waiting.len() >= MAX_OPEN {
+            return refused("too many calls wait for input: call again later");
+        }
+        if self.closing.is_cancelled() {
+            return refused("the gateway is stopping: call again once it runs");
+        }
+        let until = now + seal::LIFETIME;
+        let call = open.apart();
+        waiting.insert(
+            number,
+            Waiting {
+                principal,
+                until,
+                call,
+            },
+        );
+        drop(waiting);
+        Ok(())
+    }
+
     /// Runs a call to its answer, or until it asks its client.
     pub(crate) async fn run(
         self: &Arc<Self>,
         call: impl Future<Output = Result<ToolOutput, ToolError>> + Send + 'static,
-        asks: Option<(Questions, Binding)>,
+        asks: Option<(Asks, Binding)>,
     ) -> Result<ToolOutput, ToolError> {
         match asks {
             None => call.await,
-            Some((questions, binding)) => {
-                let open = OpenCall::new(call, questions);
+            Some((asks, binding)) => {
+                let open = OpenCall::new(call, asks);
                 self.go_on(open, binding).await
             }
         }
@@ -220,9 +264,4 @@ fn unknown() -> ToolError {
 
 fn internal(text: impl Into<String>) -> ToolError {
     ToolError::new(ErrorKind::Internal, Delivery::Unknown, text.into())
-}
-
-/// Writes the questions of a round.
-fn written(questions: impl Iterator<Item = (String, Value)>) -> String {
-    Value::Object(questions.collect()).to_string()
 }

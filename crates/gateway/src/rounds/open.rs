@@ -5,13 +5,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use callward::core::{
-    BoxFuture, ClientMethod, ClientPeer, ClientRefusal, LogLevel, Members, readable,
+    BoxFuture, ClientMethod, ClientPeer, ClientRefusal, LogLevel, Members, ProgressSink, readable,
 };
 use callward::{Delivery, ErrorKind, ToolError, ToolOutput};
-use serde_json::{Value, json};
+use callward_mcp::server::CallRequest;
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::AbortOnDropHandle;
 
+/// How many rounds one open call may have.
+const MAX_ROUNDS: usize = 100;
 /// How many questions of one call may wait.
 const MAX_QUESTIONS: usize = 16;
 
@@ -24,22 +27,54 @@ pub(crate) struct Question {
     answer: oneshot::Sender<Answer>,
 }
 
-pub(crate) type Questions = mpsc::Receiver<Question>;
+type Questions = mpsc::Receiver<Question>;
 
-/// A client that is asked by results.
-pub(super) struct Asker {
+/// A client that is asked by results, and what it is asked.
+pub(crate) type Asks = (Arc<RoundsClient>, Questions);
+
+/// A client that is asked by results. What it is sent beside them goes to its latest request.
+pub(crate) struct RoundsClient {
     questions: mpsc::Sender<Question>,
-    /// For notifications.
+    latest: Mutex<Latest>,
+}
+
+#[derive(Default)]
+struct Latest {
     client: Option<Arc<dyn ClientPeer>>,
+    progress: Option<Arc<dyn ProgressSink>>,
 }
 
-/// Makes a client that is asked by results, and what is asked.
-pub(super) fn questions(client: Option<Arc<dyn ClientPeer>>) -> (Asker, Questions) {
-    let (questions, asked) = mpsc::channel(MAX_QUESTIONS);
-    (Asker { questions, client }, asked)
+impl RoundsClient {
+    /// Returns a client, and what it is asked.
+    pub(super) fn new() -> (Arc<Self>, Questions) {
+        let (questions, asked) = mpsc::channel(MAX_QUESTIONS);
+        let latest = Mutex::default();
+        (Arc::new(Self { questions, latest }), asked)
+    }
+
+    /// Takes the latest request of the client.
+    pub(super) fn calls(&self, request: &CallRequest) {
+        *self.latest.lock() = Latest {
+            client: request.client.clone(),
+            progress: request.progress.clone(),
+        };
+    }
+
+    fn client(&self) -> Option<Arc<dyn ClientPeer>> {
+        self.latest.lock().client.clone()
+    }
 }
 
-impl ClientPeer for Asker {
+impl ProgressSink for RoundsClient {
+    fn report(&self, params: &[u8]) {
+        let progress = self.latest.lock().progress.clone();
+        if let Some(progress) = progress {
+            progress.report(params);
+        }
+    }
+}
+
+impl ClientPeer for RoundsClient {
     fn ask(&self, method: ClientMethod, params: Bytes) -> BoxFuture<'static, Answer> {
         let (answer, answered) = oneshot::channel();
         let question = Question {
@@ -61,23 +96,25 @@ impl ClientPeer for Asker {
     }
 
     fn notify(&self, method: &'static str, params: &[u8]) {
-        if let Some(client) = &self.client {
+        if let Some(client) = self.client() {
             client.notify(method, params);
         }
     }
 
     fn log_level(&self) -> Option<LogLevel> {
-        self.client.as_ref()?.log_level()
+        self.client()?.log_level()
     }
 }
 
 /// A call that runs.
 pub(crate) struct OpenCall {
     call: BoxFuture<'static, Result<ToolOutput, ToolError>>,
+    pub(super) client: Arc<RoundsClient>,
     questions: Questions,
     /// Those that have no answer, by the names they have for the client.
     waiting: BTreeMap<String, Question>,
     asked: u64,
+    rounds: usize,
     /// Whether the call runs by itself.
     is_apart: bool,
 }
@@ -85,13 +122,15 @@ pub(crate) struct OpenCall {
 impl OpenCall {
     pub(super) fn new(
         call: impl Future<Output = Result<ToolOutput, ToolError>> + Send + 'static,
-        questions: Questions,
+        (client, questions): Asks,
     ) -> Self {
         Self {
             call: Box::pin(call),
+            client,
             questions,
             waiting: BTreeMap::new(),
             asked: 0,
+            rounds: 0,
             is_apart: false,
         }
     }
@@ -124,28 +163,22 @@ impl OpenCall {
     /// Writes what the client is asked.
     pub(super) fn asked(&self) -> String {
         let questions = self.waiting.iter().map(|(name, question)| {
-            let params: Value = serde_json::from_slice(&question.params).unwrap_or_default();
-            let question = json!({"method": question.method.as_str(), "params": params});
-            (name.clone(), question)
+            // checked when they came, and passed on as they are
+            let params = String::from_utf8_lossy(&question.params);
+            let method = question.method;
+            format!(r#""{name}":{{"method":"{method}","params":{params}}}"#)
         });
-        super::written(questions)
+        format!("{{{}}}", questions.collect::<Vec<_>>().join(","))
+    }
+
+    /// Returns `true` if the client was asked so often that it may not be asked again.
+    pub(super) fn is_over(&self) -> bool {
+        self.rounds >= MAX_ROUNDS
     }
 
     /// Passes the client's answers on. Those that are missing are asked for again.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::InvalidCall`] if they cannot be read.
-    pub(super) fn answer(&mut self, responses: Option<&Bytes>) -> Result<(), ToolError> {
-        let text = responses.map_or(Ok("{}"), |raw| std::str::from_utf8(raw));
-        let answers = text
-            .ok()
-            .filter(|text| readable::check(text.as_bytes()).is_ok());
-        let answers = answers.and_then(|text| Members::read(text).ok());
-        let answers = answers.ok_or_else(|| {
-            let text = "`inputResponses` must be an object with an object for each question";
-            ToolError::new(ErrorKind::InvalidCall, Delivery::Unknown, text).with_code(-32602)
-        })?;
+    pub(super) fn answer(&mut self, answers: &Members<'_>) {
+        self.rounds += 1;
         for (name, answer) in answers.iter() {
             if answer.get().starts_with('{')
                 && let Some(question) = self.waiting.remove(name)
@@ -155,7 +188,6 @@ impl OpenCall {
                 let _ = question.answer.send(Ok(answer));
             }
         }
-        Ok(())
     }
 
     /// Lets the call run by itself, until this is dropped.
@@ -176,4 +208,21 @@ impl OpenCall {
             ..self
         }
     }
+}
+
+/// Reads the answers of a client.
+///
+/// # Errors
+///
+/// [`ErrorKind::InvalidCall`] if they cannot be read.
+pub(super) fn answers(responses: Option<&Bytes>) -> Result<Members<'_>, ToolError> {
+    let text = responses.map_or(Ok("{}"), |raw| std::str::from_utf8(raw));
+    let text = text
+        .ok()
+        .filter(|text| readable::check(text.as_bytes()).is_ok());
+    let answers = text.and_then(|text| Members::read(text).ok());
+    answers.ok_or_else(|| {
+        let text = "`inputResponses` must be an object with an object for each question";
+        ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, text).with_code(-32602)
+    })
 }

@@ -1,10 +1,14 @@
 //! Requests and messages of a server for the client of a call.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use callward_core::{CallClient, ClientCapabilities, ClientMethod, ProgressSink, ToolCall};
+use callward_core::{
+    CallClient, ClientCapabilities, ClientMethod, ProgressSink, SessionId, ToolCall, readable,
+};
+use futures_util::future::join_all;
 use parking_lot::Mutex;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -12,7 +16,7 @@ use crate::wire::object::Known;
 use crate::wire::{RequestId, RpcError, code, meta, object, write};
 
 /// How many requests of one instance may wait for their clients.
-const MAX_ASKED: usize = 64;
+const MAX_WAITING: usize = 64;
 
 /// The notifications that a client gets beside its answer, with their parameters as they are.
 const PASSED_ON: [&str; 2] = [
@@ -20,65 +24,115 @@ const PASSED_ON: [&str; 2] = [
     "notifications/elicitation/complete",
 ];
 
-/// What is behind a request in flight: who gets its progress, and who can be asked.
+/// Who is told of a request in flight: of its progress, and what its server asks.
 #[derive(Default)]
-pub(super) struct Behind {
+pub(super) struct Recipients {
     pub(super) progress: Option<Arc<dyn ProgressSink>>,
     pub(super) client: Option<ClientOfCall>,
+    is_call: bool,
     /// Fires when the request has ended.
     _ended: Option<DropGuard>,
 }
 
-impl Behind {
-    pub(super) fn new(call: Option<&ToolCall>) -> Self {
-        let client = call.and_then(ClientOfCall::new);
+impl Recipients {
+    pub(super) fn of(call: Option<&ToolCall>) -> Self {
+        let client = call.and_then(ClientOfCall::of);
+        let ended = client
+            .as_ref()
+            .map(|client| client.ended.clone().drop_guard());
         Self {
             progress: call.and_then(|call| call.progress().cloned()),
-            _ended: client
-                .as_ref()
-                .map(|client| client.ended.clone().drop_guard()),
+            is_call: call.is_some(),
             client,
+            _ended: ended,
         }
     }
 }
 
-/// The client of a call.
+/// Which client a message of a server is for that does not name its call.
+pub(super) enum Meant {
+    /// No call is in flight.
+    NoCall,
+    /// That of all calls in flight.
+    Client(Asker),
+    /// The calls in flight are of several clients, or of none.
+    Unclear,
+}
+
+impl Meant {
+    /// Chooses among all requests in flight.
+    pub(super) fn among<'a>(in_flight: impl Iterator<Item = (u64, &'a Recipients)>) -> Self {
+        let mut calls: Vec<_> = in_flight.filter(|(_, of)| of.is_call).collect();
+        calls.sort_unstable_by_key(|(id, _)| *id);
+        let clients = calls.iter().map(|(_, of)| of.client.clone());
+        let clients: Option<Vec<_>> = clients.collect();
+        let Some(clients) = clients else {
+            return Self::Unclear;
+        };
+        let Some(latest) = clients.last() else {
+            return Self::NoCall;
+        };
+        let is_same = |one: &ClientOfCall| one.session.is_some() && one.session == latest.session;
+        match clients.len() == 1 || clients.iter().all(is_same) {
+            true => Self::Client(Asker(clients)),
+            false => Self::Unclear,
+        }
+    }
+}
+
+/// The client of one call.
 #[derive(Debug, Clone)]
 pub(super) struct ClientOfCall {
     client: CallClient,
     capabilities: ClientCapabilities,
-    progress: Waits,
+    /// The session of a client that can be asked in each of its calls.
+    session: Option<SessionId>,
+    progress: Progress,
     ended: CancellationToken,
 }
 
 impl ClientOfCall {
-    pub(super) fn new(call: &ToolCall) -> Option<Self> {
+    fn of(call: &ToolCall) -> Option<Self> {
+        let client = call.client.clone()?;
+        let session = call.caller().session.clone();
         Some(Self {
-            client: call.client.clone()?,
+            session: session.filter(|_| !client.takes_rounds()),
+            client,
             capabilities: call.capabilities,
-            progress: Waits(call.progress().cloned()),
+            progress: Progress(call.progress().cloned()),
             ended: CancellationToken::new(),
         })
     }
+}
 
-    /// Returns the client between calls. One that is asked by results can only be asked in a call.
+/// The client that a server asks. For a server that does not say for which of several calls it
+/// asks, it asks for all of them.
+#[derive(Debug, Clone)]
+pub(super) struct Asker(Vec<ClientOfCall>);
+
+impl Asker {
+    pub(super) fn of(call: &ToolCall) -> Option<Self> {
+        ClientOfCall::of(call).map(Self::from)
+    }
+
+    /// Returns the owner's client between calls, if it can be asked then.
     pub(super) fn between_calls(call: &ToolCall) -> Option<Self> {
-        let mut client = Self::new(call)?;
-        client.progress = Waits(None);
-        (!client.client.takes_rounds()).then_some(client)
+        let mut client = ClientOfCall::of(call)?;
+        client.progress = Progress(None);
+        let of_session = call.owner().is_some_and(|owner| owner.session.is_some());
+        (client.session.is_some() && of_session).then(|| client.into())
     }
 
-    /// Chooses which client of the calls in flight is meant by a server that does not say: the only
-    /// one, or that of the latest call where all are of one session.
-    pub(super) fn meant<'a>(in_flight: impl Iterator<Item = (u64, &'a Self)>) -> Option<Self> {
-        let mut in_flight: Vec<_> = in_flight.collect();
-        in_flight.sort_unstable_by_key(|(id, _)| *id);
-        let (_, latest) = in_flight.last()?;
-        let is_clear = in_flight.len() == 1 || !latest.client.takes_rounds();
-        is_clear.then(|| (*latest).clone())
+    fn latest(&self) -> Option<&ClientOfCall> {
+        self.0.last()
     }
 
-    /// Asks the client, which offers that.
+    fn offers(&self, method: ClientMethod, params: &[u8]) -> bool {
+        let latest = self.latest();
+        latest.is_some_and(|latest| latest.capabilities.allow(method, params))
+    }
+
+    /// Asks the client, which offers that. From now on its calls count as such that ask.
     ///
     /// # Errors
     ///
@@ -88,11 +142,21 @@ impl ClientOfCall {
         method: ClientMethod,
         params: Bytes,
     ) -> impl Future<Output = Result<Bytes, RpcError>> + Send + use<> {
-        // begun here, so that the call counts as one that asks from now on
-        let waits = self.progress.clone().begin();
-        let answer = self.client.ask(method, without_token(params));
+        let waits: Vec<_> = self
+            .0
+            .iter()
+            .map(|one| one.progress.clone().wait())
+            .collect();
+        for one in &self.0 {
+            one.client.note_asked();
+        }
+        let latest = self.latest().map(|latest| latest.client.clone());
+        let answer = latest.map(|client| client.ask(method, without_token(params)));
         async move {
             let _waits = waits;
+            let Some(answer) = answer else {
+                return Err(RpcError::new(code::INTERNAL_ERROR, "there is no client"));
+            };
             answer.await.map_err(|refusal| {
                 let error = RpcError::new(refusal.code, refusal.message);
                 match refusal.data {
@@ -103,12 +167,23 @@ impl ClientOfCall {
         }
     }
 
+    /// Waits until all of its calls have ended.
+    async fn ended(&self) {
+        join_all(self.0.iter().map(|one| one.ended.cancelled())).await;
+    }
+
     /// Passes a notification on, if it is one for clients.
     pub(super) fn notify(&self, method: &str, params: Option<&Bytes>) {
         let known = PASSED_ON.into_iter().find(|known| *known == method);
-        if let (Some(method), Some(params)) = (known, params) {
-            self.client.peer().notify(method, params);
+        if let (Some(method), Some(params), Some(latest)) = (known, params, self.latest()) {
+            latest.client.peer().notify(method, params);
         }
+    }
+}
+
+impl From<ClientOfCall> for Asker {
+    fn from(client: ClientOfCall) -> Self {
+        Self(vec![client])
     }
 }
 
@@ -128,29 +203,29 @@ fn without_token(params: Bytes) -> Bytes {
     removed().unwrap_or(params)
 }
 
-/// Stops the clocks of a call while a person decides.
+/// The sink of a call, whose clocks stop while a person decides.
 #[derive(Clone)]
-struct Waits(Option<Arc<dyn ProgressSink>>);
+struct Progress(Option<Arc<dyn ProgressSink>>);
 
-impl std::fmt::Debug for Waits {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Waits").field(&self.0.is_some()).finish()
+impl fmt::Debug for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Progress").field(&self.0.is_some()).finish()
     }
 }
 
-impl Waits {
+impl Progress {
     /// Begins to wait, until what is returned is dropped.
-    fn begin(self) -> Waiting {
+    fn wait(self) -> Waits {
         if let Some(progress) = &self.0 {
             progress.waits_for_person(true);
         }
-        Waiting(self)
+        Waits(self)
     }
 }
 
-struct Waiting(Waits);
+struct Waits(Progress);
 
-impl Drop for Waiting {
+impl Drop for Waits {
     fn drop(&mut self) {
         if let Some(progress) = &self.0.0 {
             progress.waits_for_person(false);
@@ -160,14 +235,14 @@ impl Drop for Waiting {
 
 /// The requests of one instance that wait for their clients.
 #[derive(Debug, Default)]
-pub(super) struct Asked(Mutex<HashMap<RequestId, CancellationToken>>);
+pub(super) struct ServerRequests(Mutex<HashMap<RequestId, CancellationToken>>);
 
-impl Asked {
+impl ServerRequests {
     /// Answers a request of the server, in a task that ends with the call or with `closed`. Returns
     /// the refusal of one that no client is asked.
     pub(super) fn answer<F>(
         self: &Arc<Self>,
-        of: Option<ClientOfCall>,
+        of: Option<Asker>,
         (id, method, params): (RequestId, ClientMethod, Option<Bytes>),
         closed: &CancellationToken,
         reply: impl FnOnce(Vec<u8>) -> F + Send + 'static,
@@ -176,23 +251,24 @@ impl Asked {
         F: Future<Output = ()> + Send,
     {
         let params = params.unwrap_or_else(|| Bytes::from_static(b"{}"));
+        let params = readable::without_lone_surrogates(params);
         let cancelled = closed.child_token();
         let of = match self.admit(of, method, &params, &id, &cancelled) {
             Ok(of) => of,
             Err(error) => return Some(write::error(Some(&id), &error)),
         };
-        let (asked, answer) = (self.clone(), of.ask(method, params));
+        let (waiting, answer) = (self.clone(), of.ask(method, params));
         tokio::spawn(async move {
             let answered = async {
                 tokio::select! {
                     answer = answer => answer,
-                    () = of.ended.cancelled() => {
+                    () = of.ended() => {
                         Err(RpcError::new(code::INTERNAL_ERROR, "the call has ended"))
                     }
                 }
             };
             let answer = cancelled.run_until_cancelled(answered).await;
-            asked.0.lock().remove(&id);
+            waiting.0.lock().remove(&id);
             match answer {
                 Some(Ok(result)) => reply(write::result(&id, &result)).await,
                 Some(Err(error)) => reply(write::error(Some(&id), &error)).await,
@@ -205,20 +281,23 @@ impl Asked {
 
     fn admit(
         &self,
-        of: Option<ClientOfCall>,
+        of: Option<Asker>,
         method: ClientMethod,
         params: &[u8],
         id: &RequestId,
         cancelled: &CancellationToken,
-    ) -> Result<ClientOfCall, RpcError> {
-        let of = of.filter(|of| of.capabilities.allow(method, params));
-        let of = of.ok_or_else(|| {
+    ) -> Result<Asker, RpcError> {
+        if let Err(why) = readable::check(params) {
+            let text = format!("the parameters of {method}: {why}");
+            return Err(RpcError::new(code::INVALID_PARAMS, text));
+        }
+        let of = of.filter(|of| of.offers(method, params)).ok_or_else(|| {
             let text = format!("the client does not offer {method}, or not with these parameters");
             RpcError::new(code::METHOD_NOT_FOUND, text)
         })?;
         let mut waiting = self.0.lock();
-        if waiting.len() >= MAX_ASKED {
-            let text = format!("{MAX_ASKED} requests wait for their clients");
+        if waiting.len() >= MAX_WAITING {
+            let text = format!("{MAX_WAITING} requests wait for their clients");
             return Err(RpcError::new(code::INTERNAL_ERROR, text));
         }
         waiting.insert(id.clone(), cancelled.clone());

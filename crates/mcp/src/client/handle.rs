@@ -9,9 +9,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use callward_core::lint;
 use callward_core::{
-    BoxFuture, BoxStream, Caller, Delivery, ErrorKind, FreshnessMode, InstanceStatus, Instances,
-    InvalidOutput, Method, OutputStatus, PeerOutcome, ServerEvent, ServerId, Tool, ToolCall,
-    ToolDefinition, ToolError, ToolOutput, ToolServer, Watch,
+    BoxFuture, BoxStream, CallClient, Caller, Delivery, ErrorKind, FreshnessMode, InstanceStatus,
+    Instances, InvalidOutput, Method, OutputStatus, PeerOutcome, ServerEvent, ServerId, Tool,
+    ToolCall, ToolDefinition, ToolError, ToolOutput, ToolServer, Watch,
 };
 use futures_util::stream;
 use memchr::memmem;
@@ -20,7 +20,7 @@ use tokio_util::sync::DropGuard;
 
 use super::answer::RequestError;
 use super::ask::Ask;
-use super::asked::ClientOfCall;
+use super::asked::Asker;
 use super::http::HttpLink;
 use super::info::ServerInfo;
 use super::instances::{Heard, Pool};
@@ -202,7 +202,7 @@ impl Upstream {
     async fn run_untimed(&self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
         self.set_log_level(call).await;
         let mut round = None;
-        for _ in 0..=MAX_ROUNDS {
+        for left in (0..=MAX_ROUNDS).rev() {
             let ask = Ask::call(call)?;
             let ask = match &round {
                 Some(round) => ask.with_round(round),
@@ -212,12 +212,13 @@ impl Upstream {
             if output.status() != OutputStatus::InputRequired {
                 return Ok(output);
             }
-            let client = call.client.as_ref().ok_or_else(rounds::unanswerable)?;
             let required = InputRequired::read(&output, call.capabilities)?;
-            let Some(asked) = ClientOfCall::new(call).filter(|_| !client.takes_rounds()) else {
+            if call.client.as_ref().is_some_and(CallClient::takes_rounds) {
                 return Ok(output);
-            };
-            round = Some(required.answered(&asked).await?);
+            }
+            if left > 0 {
+                round = Some(required.answered(Asker::of(call)).await?);
+            }
         }
         Err(rounds::too_many())
     }

@@ -9,7 +9,7 @@ use callward_core::{
 use futures_util::future::try_join_all;
 use serde_json::value::RawValue;
 
-use super::asked::ClientOfCall;
+use super::asked::Asker;
 use crate::wire::write;
 
 /// How many rounds one call may have.
@@ -65,6 +65,11 @@ impl InputRequired {
             )));
         }
         let state = members.last("requestState");
+        if questions.is_empty() && state.is_none() {
+            return Err(fault(
+                "the server asks for input, and for none in particular",
+            ));
+        }
         let state = state.map(|state| Bytes::copy_from_slice(state.get().as_bytes()));
         Ok(Self { questions, state })
     }
@@ -73,16 +78,24 @@ impl InputRequired {
     ///
     /// # Errors
     ///
-    /// The client gives no answer to one of them.
-    pub(super) async fn answered(self, client: &ClientOfCall) -> Result<Round, ToolError> {
+    /// There is no client, or it gives no answer to one of them.
+    pub(super) async fn answered(self, client: Option<Asker>) -> Result<Round, ToolError> {
         if self.questions.is_empty() {
             tokio::time::sleep(STATE_ONLY).await;
+            let (responses, state) = (None, self.state);
+            return Ok(Round { responses, state });
         }
+        let client = client.ok_or_else(unanswerable)?;
         let answers = self.questions.iter().map(async |(name, method, params)| {
             let answer = client.ask(*method, params.clone()).await;
             let answer = answer.map_err(|refusal| {
                 let text = format!("the client did not answer {method}: {}", refusal.message);
-                ToolError::new(ErrorKind::InvalidCall, Delivery::Answered, text)
+                let error = ToolError::new(ErrorKind::InvalidCall, Delivery::Answered, text);
+                let error = error.with_code(refusal.code);
+                match refusal.data {
+                    Some(data) => error.with_data(data),
+                    None => error,
+                }
             })?;
             Ok::<_, ToolError>((name, answer))
         });
@@ -93,14 +106,14 @@ impl InputRequired {
         }
         responses.push(b'}');
         Ok(Round {
-            responses: (!self.questions.is_empty()).then(|| responses.into()),
+            responses: Some(responses.into()),
             state: self.state,
         })
     }
 }
 
 /// The error of a call whose client cannot be asked.
-pub(super) fn unanswerable() -> ToolError {
+fn unanswerable() -> ToolError {
     let text = "the server asks for input before it goes on, and the client cannot be asked: give \
                 all the arguments that it may need";
     ToolError::new(ErrorKind::InvalidCall, Delivery::Answered, text)

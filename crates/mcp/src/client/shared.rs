@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::asked::{Asked, ClientOfCall};
+use super::asked::{Asker, Meant, ServerRequests};
 use super::http::Connections;
 use super::info::ServerInfo;
 use super::options::UpstreamOptions;
@@ -122,10 +122,10 @@ pub(super) struct Shared {
     /// does not say.
     is_owned: AtomicBool,
     /// The owner's client, between calls.
-    client: Mutex<Option<ClientOfCall>>,
+    client: Mutex<Option<Asker>>,
     /// The level of log messages that the server was told.
     pub(super) log_level: Mutex<Option<LogLevel>>,
-    pub(super) asked: Arc<Asked>,
+    pub(super) requests: Arc<ServerRequests>,
     /// Ends the connection for good.
     pub(super) stop: CancellationToken,
     /// Ends the current connection. Once it is cancelled, the next token opens the next connection.
@@ -151,7 +151,7 @@ impl Shared {
             is_owned: AtomicBool::new(false),
             client: Mutex::default(),
             log_level: Mutex::default(),
-            asked: Arc::default(),
+            requests: Arc::default(),
             current: watch::Sender::new(stop.clone()),
             stop,
             state: watch::Sender::new(State {
@@ -255,36 +255,43 @@ impl Shared {
     }
 
     /// Takes note that calls are of one owner, whose client made this one.
-    pub(super) fn serve(&self, call: &ToolCall) {
+    pub(super) fn note_owner(&self, call: &ToolCall) {
         self.is_owned.store(true, Ordering::Relaxed);
-        if let Some(client) = ClientOfCall::between_calls(call) {
-            *self.client.lock() = Some(client);
+        if !call.is_background {
+            *self.client.lock() = Asker::between_calls(call);
         }
+    }
+
+    /// Takes note that the calls that follow are of no owner, or of another one.
+    pub(super) fn disown(&self) {
+        self.is_owned.store(false, Ordering::Relaxed);
+        *self.client.lock() = None;
     }
 
     pub(super) fn is_owned(&self) -> bool {
         self.is_owned.load(Ordering::Relaxed)
     }
 
-    /// Returns the client that a server means which does not say: that of a call in flight, or that
-    /// of its owner. None where owners share the connection: it may be another's.
-    pub(super) fn client(
-        &self,
-        in_flight: impl FnOnce() -> Option<ClientOfCall>,
-    ) -> Option<ClientOfCall> {
-        let owned = self
-            .is_owned()
-            .then(|| in_flight().or_else(|| self.client.lock().clone()));
-        owned.flatten()
+    /// Returns the client to ask when a request does not name its call: that of the calls in
+    /// flight, or between calls that of the owner. None where owners share the connection.
+    pub(super) fn client(&self, meant: impl FnOnce() -> Meant) -> Option<Asker> {
+        if !self.is_owned() {
+            return None;
+        }
+        match meant() {
+            Meant::Client(client) => Some(client),
+            Meant::NoCall => self.client.lock().clone(),
+            Meant::Unclear => None,
+        }
     }
 
     /// Returns the client if the server was told that it may be asked this.
     pub(super) fn asks(
         &self,
-        client: Option<ClientOfCall>,
+        client: Option<Asker>,
         method: ClientMethod,
         params: Option<&Bytes>,
-    ) -> Option<ClientOfCall> {
+    ) -> Option<Asker> {
         let params = params.map_or(&b"{}"[..], |params| params);
         client.filter(|_| self.declares().allow(method, params))
     }

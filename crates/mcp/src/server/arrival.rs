@@ -71,6 +71,15 @@ impl Arrival {
         self
     }
 
+    /// Returns `true` if the request needs a way to its client: servers may ask it something, or it
+    /// wants to read log messages.
+    pub(super) fn reaches(&self, request: &Request) -> bool {
+        match &self.client {
+            Some(client) => client.is_reached(),
+            None => request.log_level().is_some(),
+        }
+    }
+
     /// Merges it with the message's own context, which takes precedence: a hop that does not read
     /// messages may have forwarded the HTTP request.
     pub(super) fn of(mut self, request: &Request) -> Self {

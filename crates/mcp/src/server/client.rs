@@ -13,6 +13,9 @@ use tokio::sync::{mpsc, oneshot};
 use super::answer::Answer;
 use crate::wire::{RequestId, RpcError, code, object, write};
 
+/// The method of log messages.
+const LOG_MESSAGE: &str = "notifications/message";
+
 /// How many requests one client may have open.
 const MAX_ASKED: usize = 64;
 
@@ -133,14 +136,20 @@ impl ClientPeer for Reached {
         let (session, outlet) = (self.session.clone(), self.outlet.clone());
         Box::pin(async move {
             let session = session.ok_or_else(|| refused("the client cannot be asked"))?;
-            let way = outlet.and_then(|outlet| outlet.open());
-            let way = way.or_else(|| session.own());
+            let of_call = outlet.as_ref().and_then(|outlet| outlet.open());
+            let outlet = outlet.filter(|_| of_call.is_some());
+            let way = of_call.or_else(|| session.own());
             let way = way.ok_or_else(|| refused("the client has no stream open to be asked on"))?;
             let (id, answer) = session.enter()?;
-            let asked = Asked { session, id, way };
+            let _sent = SentRequest {
+                session,
+                id,
+                outlet,
+            };
             let request = write::request(&RequestId::number(id), method.as_str(), Some(&params));
             let gone = |_| refused("the client is gone");
-            asked.way.send(request.into()).await.map_err(gone)?;
+            way.send(request.into()).await.map_err(gone)?;
+            drop(way);
             let answer = answer
                 .await
                 .map_err(|_| refused("the session of the client has ended"))?;
@@ -157,7 +166,7 @@ impl ClientPeer for Reached {
     }
 
     fn notify(&self, method: &'static str, params: &[u8]) {
-        if readable::check(params).is_err() {
+        if readable::check(params).is_err() || !self.wants(method, params) {
             return;
         }
         let params = readable::without_lone_surrogates(Bytes::copy_from_slice(params));
@@ -180,20 +189,39 @@ impl ClientPeer for Reached {
     }
 }
 
-/// A request that a client was sent, until this is dropped: one without an answer is cancelled.
-struct Asked {
-    session: Arc<SessionClient>,
-    id: u64,
-    way: mpsc::Sender<Answer>,
+impl Reached {
+    /// Returns `false` for a log message below the level that the client asked for.
+    fn wants(&self, method: &str, params: &[u8]) -> bool {
+        let Some(wanted) = self.log_level().filter(|_| method == LOG_MESSAGE) else {
+            return true;
+        };
+        let level = object::get_member(params, "level").ok().flatten();
+        let level = level.and_then(|level| serde_json::from_slice::<LogLevel>(level).ok());
+        level.is_none_or(|level| level >= wanted)
+    }
 }
 
-impl Drop for Asked {
+/// A request that a client was sent, until this is dropped: one without an answer is cancelled.
+struct SentRequest {
+    session: Arc<SessionClient>,
+    id: u64,
+    /// Where it was sent, if that was beside the answer of a call: nothing may follow that.
+    outlet: Option<Arc<Outlet>>,
+}
+
+impl Drop for SentRequest {
     fn drop(&mut self) {
         if self.session.state.lock().waiting.remove(&self.id).is_some() {
             let params = format!(r#"{{"requestId":{}}}"#, self.id);
             let cancelled =
                 Answer::notification("notifications/cancelled", Some(params.as_bytes()));
-            let _ = self.way.try_send(cancelled);
+            match (&self.outlet, self.session.own()) {
+                (Some(outlet), _) => outlet.try_send(cancelled),
+                (None, Some(own)) => {
+                    let _ = own.try_send(cancelled);
+                }
+                (None, None) => {}
+            }
         }
     }
 }

@@ -191,6 +191,7 @@ impl Dispatcher {
                 return Err(Fault::invalid_params(reason));
             }
         };
+        let is_reached = arrival.reaches(request);
         let arrival = arrival.of(request);
         let inbound = Arc::new(arrival.inbound);
         let params = &request.params;
@@ -213,10 +214,6 @@ impl Dispatcher {
         let capabilities = match &session {
             Some(session) => session.capabilities,
             None => request.capabilities(),
-        };
-        let is_reached = match &session {
-            Some(session) => session.is_reached(),
-            None => log_level.is_some(),
         };
         let client = is_reached.then(|| {
             Arc::new(Reached {

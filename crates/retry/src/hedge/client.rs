@@ -63,8 +63,4 @@ impl ClientPeer for Unasked {
     fn log_level(&self) -> Option<LogLevel> {
         self.peer.log_level()
     }
-
-    fn asked_log_level(&self) -> Option<LogLevel> {
-        self.peer.asked_log_level()
-    }
 }

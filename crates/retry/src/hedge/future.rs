@@ -81,6 +81,7 @@ pub(super) async fn hedged<S: ToolService>(
         };
         let Some(result) = result else {
             record(&call, Verdict::Skip, "only the first asks the client", None);
+            name_server(&call, &server, "alone asks the client");
             let result = match first_error {
                 Some(error) => Err(error),
                 None => first.await,

@@ -25,11 +25,14 @@ impl Upstream {
             // many clients list all there is and use nothing of it: no process starts for that
             let _open = pool.open_lead(false).await?;
             self.first_attempt().await;
-            return self.run(call).await;
+            // it may run at another owner's instance
+            let mut call = call.clone();
+            call.context_mut().client = None;
+            return self.run(&call).await;
         }
         let lease = pool.lease(owner, call).await?;
         let instance = lease.handle.upstream.as_ref().unwrap_or(self);
-        instance.0.shared.serve(call);
+        instance.0.shared.note_owner(call);
         instance.first_attempt().await;
         let mut result = instance.run(call).await;
         if lease.handle.upstream.as_ref().is_some()

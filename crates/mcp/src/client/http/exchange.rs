@@ -17,13 +17,13 @@ use super::resume::resumed;
 use super::session::Session;
 use crate::client::answer::{self, RequestError};
 use crate::client::ask::{self, Ask};
-use crate::client::asked::{self, Behind, ClientOfCall};
+use crate::client::asked::{self, Asker, Recipients};
 use crate::client::carried::Carried;
 use crate::client::peer::reply;
 use crate::wire::{Era, Message, ParamHeaders, RequestId, header};
 
 /// Who gets the progress of a request, and the client behind it.
-type Of<'a> = (Option<&'a Arc<dyn ProgressSink>>, Option<ClientOfCall>);
+type Of<'a> = (Option<&'a Arc<dyn ProgressSink>>, Option<Asker>);
 
 /// A result, and the session id it came with (only `initialize` looks at it).
 pub(super) type Answered = (Bytes, Option<HeaderValue>);
@@ -47,10 +47,10 @@ pub(super) async fn exchange(
         id,
         armed: session.info.era == Era::Legacy && ask.is_cancellable(),
     };
-    let behind = Behind::new(ask.call);
-    let client = behind.client.clone();
+    let recipients = Recipients::of(ask.call);
+    let client = recipients.client.clone().map(Asker::from);
     if session.info.era == Era::Legacy {
-        link.reports.enter(id, behind);
+        link.reports.enter(id, recipients);
     }
     let answered = match &session.stream {
         Some(stream) => {
@@ -227,7 +227,7 @@ async fn read_events(
                         progress.report(&params); // the stream belongs to this request alone
                     }
                 }
-                Ok(other) => aside(link, session, client.as_ref(), other),
+                Ok(other) => aside(link, session, Some(client.as_ref()), other),
                 Err(error) if is_ours(error.id(), id) && error.id().is_some() => {
                     return Err(RequestError::unreadable(&error));
                 }
@@ -281,21 +281,21 @@ fn is_ours(of: Option<&RequestId>, id: u64) -> bool {
     of.is_none_or(|of| of.as_u64() == Some(id))
 }
 
-/// Handles a message that comes beside the answer, on the stream of a call of this client or on
-/// another one.
+/// Handles a message that comes beside the answer: on the stream of a request that has this client
+/// or none, or on another stream.
 pub(super) fn aside(
     link: &Arc<HttpLink>,
     session: &Arc<Session>,
-    of: Option<&ClientOfCall>,
+    of: Option<Option<&Asker>>,
     message: Message,
 ) {
     let client = || {
-        let own = || link.shared.client(|| link.reports.client());
-        of.cloned().or_else(own)
+        let unnamed = || link.shared.client(|| link.reports.meant());
+        of.map_or_else(unnamed, Option::<&Asker>::cloned)
     };
     match message {
         Message::Notification { method, params } if method == "notifications/cancelled" => {
-            link.shared.asked.cancel(params.as_ref());
+            link.shared.requests.cancel(params.as_ref());
         }
         Message::Notification { method, params } if asked::is_passed_on(&method) => {
             if let Some(client) = client() {
@@ -324,7 +324,7 @@ pub(super) fn aside(
             let shared = &link.shared;
             let client = shared.asks(client(), asked, params.as_ref());
             let asked = (id, asked, params);
-            if let Some(refusal) = shared.asked.answer(client, asked, &shared.stop, reply) {
+            if let Some(refusal) = shared.requests.answer(client, asked, &shared.stop, reply) {
                 link.notices.reply(session, refusal);
             }
         }

@@ -5,26 +5,22 @@ use std::collections::HashMap;
 use parking_lot::Mutex;
 
 use crate::client::ask;
-use crate::client::asked::{Behind, ClientOfCall};
+use crate::client::asked::{Meant, Recipients};
 
-/// What is behind each request in flight: some legacy servers send everything on the stream of the
+/// Who is told of each request in flight: some legacy servers send everything on the stream of the
 /// session.
 #[derive(Default)]
-pub(super) struct Reports(Mutex<HashMap<u64, Behind>>);
+pub(super) struct Reports(Mutex<HashMap<u64, Recipients>>);
 
 impl Reports {
-    pub(super) fn enter(&self, id: u64, behind: Behind) {
-        if behind.progress.is_some() || behind.client.is_some() {
-            self.0.lock().insert(id, behind);
-        }
+    pub(super) fn enter(&self, id: u64, recipients: Recipients) {
+        self.0.lock().insert(id, recipients);
     }
 
-    /// Returns the client that a server means.
-    pub(super) fn client(&self) -> Option<ClientOfCall> {
+    /// Returns which client a message is for that does not name its call.
+    pub(super) fn meant(&self) -> Meant {
         let in_flight = self.0.lock();
-        let clients = in_flight.iter();
-        let clients = clients.filter_map(|(id, behind)| Some((*id, behind.client.as_ref()?)));
-        ClientOfCall::meant(clients)
+        Meant::among(in_flight.iter().map(|(id, recipients)| (*id, recipients)))
     }
 
     pub(super) fn leave(&self, id: u64) {

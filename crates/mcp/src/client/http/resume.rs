@@ -13,7 +13,7 @@ use super::exchange::accepted;
 use super::link::HttpLink;
 use super::session::Session;
 use crate::client::answer::RequestError;
-use crate::wire::Era;
+use crate::wire::{Era, header};
 
 /// How long to wait before a stream is resumed, if its server does not say.
 const WAIT: Duration = Duration::from_secs(1);
@@ -117,6 +117,10 @@ pub(super) async fn events(
     }
     let response = link.send(session, Method::GET, headers, Vec::new()).await?;
     let response = accepted(session, response)?;
+    if !header::is_of(response.headers(), "text/event-stream") {
+        let text = "the server answered with something else than an event stream";
+        return Err(RequestError::protocol(text));
+    }
     let long = link.shared.long_messages.clone();
     Ok(EventReader::new(response.into_body(), limit, long))
 }

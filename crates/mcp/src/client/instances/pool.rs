@@ -159,6 +159,9 @@ impl Pool {
     pub(in crate::client) async fn open_lead(&self, share: bool) -> Result<Handle, ToolError> {
         // what is listed is fresh, so no change has to be announced
         let start = |_, _, _| Handle::lead(&self.lead);
+        if share {
+            self.lead.disown();
+        }
         let open = || self.table.lock().open_lead(share, Instant::now(), start);
         self.when_one_ends(open).await.map_err(|_| closed())
     }
@@ -209,8 +212,8 @@ impl Pool {
         let table = self.table.lock();
         let is_theirs = |entry: &&Entry<Handle>| {
             entry.owner.as_ref().is_some_and(|owner| {
-                let is_owner =
-                    owner.principal == caller.principal && owner.session == caller.session;
+                let is_owner = owner.principal == caller.principal
+                    && (owner.session.is_none() || owner.session == caller.session);
                 is_owner && owner.declares.announces_roots()
             })
         };
@@ -312,6 +315,7 @@ impl Pool {
         declares: Option<ClientCapabilities>,
     ) -> Handle {
         if is_lead {
+            self.lead.disown();
             if let Some(declares) = declares {
                 self.lead.declare(declares);
             }

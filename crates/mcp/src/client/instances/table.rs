@@ -27,6 +27,10 @@ pub(super) struct Table<H> {
     closed: bool,
 }
 
+/// How many instances one owner may have, for clients that declare different things: a client of
+/// 2026-07-28 does so with each request.
+const MAX_DECLARED: usize = 8;
+
 /// What is known of the lead when a call comes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Lead {
@@ -82,6 +86,12 @@ impl<H: Clone> Table<H> {
         let number = match self.owners.get(&key) {
             Some(number) => *number,
             None => {
+                let is_of_owner = |other: &&Key| {
+                    (&other.principal, &other.session) == (&key.principal, &key.session)
+                };
+                if self.owners.keys().filter(is_of_owner).count() >= MAX_DECLARED {
+                    return Err(Refused::Full);
+                }
                 let number = self.assign(&key, now, lead.is_down, &mut start)?;
                 // sessions come and go; principals stay
                 if key.session.is_some() {
@@ -171,20 +181,20 @@ impl<H: Clone> Table<H> {
         session: &SessionId,
         now: Instant,
     ) {
-        let mut keys = self.owners.keys();
-        let key =
-            keys.find(|key| key.principal == *principal && key.session.as_ref() == Some(session));
-        let Some(number) = key.cloned().and_then(|key| self.owners.remove(&key)) else {
-            return;
-        };
-        let Some(entry) = self.entries.get_mut(&number) else {
-            return;
-        };
-        entry.owner = None;
-        entry.abandoned = true;
-        entry.used = now;
-        if entry.in_flight == 0 {
-            self.let_go(number);
+        let is_of =
+            |key: &Key| key.principal == *principal && key.session.as_ref() == Some(session);
+        // of one session that declared several things, too
+        let owned: Vec<_> = self.owners.extract_if(|key, _| is_of(key)).collect();
+        for (_, number) in owned {
+            let Some(entry) = self.entries.get_mut(&number) else {
+                continue;
+            };
+            entry.owner = None;
+            entry.abandoned = true;
+            entry.used = now;
+            if entry.in_flight == 0 {
+                self.let_go(number);
+            }
         }
     }
 
@@ -361,7 +371,9 @@ impl<H: Clone> Table<H> {
         declares: ClientCapabilities,
         start: &mut impl FnMut(u64, bool, Option<ClientCapabilities>) -> H,
     ) {
-        let missing = self.spare.saturating_sub(self.spares());
+        let ready = |entry: &&Entry<H>| self.is_spare(entry) && entry.declares == declares;
+        let ready = self.entries.values().filter(ready).count();
+        let missing = self.spare.saturating_sub(ready);
         for _ in 0..missing {
             if self.count() >= self.max {
                 return;
@@ -412,9 +424,12 @@ impl<H: Clone> Table<H> {
 
     /// Returns how many instances have served no owner and can be given to one.
     fn spares(&self) -> usize {
-        let is_one =
-            |entry: &&Entry<H>| entry.is_fresh() && !(entry.is_lead && self.lead_is_shared);
-        self.entries.values().filter(is_one).count()
+        let entries = self.entries.values();
+        entries.filter(|entry| self.is_spare(entry)).count()
+    }
+
+    fn is_spare(&self, entry: &Entry<H>) -> bool {
+        entry.is_fresh() && !(entry.is_lead && self.lead_is_shared)
     }
 }
 

@@ -16,7 +16,7 @@ use super::batch::{Batch, Line};
 use super::waiters::{Answer, Waiters, Written};
 use crate::client::answer::RequestError;
 use crate::client::ask::{self, Ask, Style};
-use crate::client::asked::{self, Behind, ClientOfCall};
+use crate::client::asked::{self, Asker, Recipients};
 use crate::client::carried::Carried;
 use crate::client::peer::reply;
 use crate::client::shared::Shared;
@@ -115,7 +115,7 @@ impl Connection {
                 "the server does not read what it is sent: over {MAX_WAITING} bytes wait for it"
             )));
         }
-        let receiver = self.waiters.lock().add(id, Behind::new(ask.call));
+        let receiver = self.waiters.lock().add(id, Recipients::of(ask.call));
         let Some(receiver) = receiver else {
             return Err(RequestError::not_sent("the connection is closing"));
         };
@@ -322,18 +322,18 @@ impl Connection {
         let reply = async move |message| connection.say(message);
         let client = shared.asks(self.client(shared), asked, params.as_ref());
         let asked = (id, asked, params);
-        if let Some(refusal) = shared.asked.answer(client, asked, &self.closed, reply) {
+        if let Some(refusal) = shared.requests.answer(client, asked, &self.closed, reply) {
             self.say(refusal);
         }
     }
 
-    fn client(&self, shared: &Shared) -> Option<ClientOfCall> {
-        shared.client(|| self.waiters.lock().client())
+    fn client(&self, shared: &Shared) -> Option<Asker> {
+        shared.client(|| self.waiters.lock().meant())
     }
 
     fn notified(&self, shared: &Shared, method: &str, params: Option<&Bytes>) {
         match method {
-            "notifications/cancelled" => shared.asked.cancel(params),
+            "notifications/cancelled" => shared.requests.cancel(params),
             passed_on if asked::is_passed_on(passed_on) => {
                 if let Some(client) = self.client(shared) {
                     client.notify(passed_on, params);

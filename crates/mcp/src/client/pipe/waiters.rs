@@ -8,7 +8,7 @@ use callward_core::ProgressSink;
 use tokio::sync::oneshot;
 
 use crate::client::answer::RequestError;
-use crate::client::asked::{Behind, ClientOfCall};
+use crate::client::asked::{Meant, Recipients};
 
 /// What a request ends with.
 pub(super) type Answer = Result<Bytes, RequestError>;
@@ -23,7 +23,7 @@ pub(super) struct Waiters {
 
 struct Waiter {
     answer: oneshot::Sender<Answer>,
-    behind: Behind,
+    recipients: Recipients,
     written: Written,
 }
 
@@ -40,14 +40,18 @@ pub(super) enum Written {
 
 impl Waiters {
     /// Adds a request; nothing if the connection is closing.
-    pub(super) fn add(&mut self, id: u64, behind: Behind) -> Option<oneshot::Receiver<Answer>> {
+    pub(super) fn add(
+        &mut self,
+        id: u64,
+        recipients: Recipients,
+    ) -> Option<oneshot::Receiver<Answer>> {
         if self.closing {
             return None;
         }
         let (answer, receiver) = oneshot::channel();
         let waiter = Waiter {
             answer,
-            behind,
+            recipients,
             written: Written::Nothing,
         };
         self.waiting.insert(id, waiter);
@@ -78,15 +82,13 @@ impl Waiters {
     }
 
     pub(super) fn progress(&self, id: u64) -> Option<Arc<dyn ProgressSink>> {
-        self.waiting.get(&id)?.behind.progress.clone()
+        self.waiting.get(&id)?.recipients.progress.clone()
     }
 
-    /// Returns the client that a server means.
-    pub(super) fn client(&self) -> Option<ClientOfCall> {
+    /// Returns which client a message is for that does not name its call.
+    pub(super) fn meant(&self) -> Meant {
         let waiting = self.waiting.iter();
-        let clients =
-            waiting.filter_map(|(id, waiter)| Some((*id, waiter.behind.client.as_ref()?)));
-        ClientOfCall::meant(clients)
+        Meant::among(waiting.map(|(id, waiter)| (*id, &waiter.recipients)))
     }
 
     /// Fails all that wait: as lost if they may have been written whole, else as not sent.

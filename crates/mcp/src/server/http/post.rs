@@ -126,13 +126,8 @@ async fn answer(
     let arrival = Arrival::new(era, of_call, Transport::Tcp, client);
     let mut arrival = arrival.with_headers(parts);
     let mut reports = None;
-    let peer = session.as_ref().map(|session| session.peer.clone());
-    let is_reached = match &peer {
-        Some(peer) => peer.is_reached(),
-        None => request.log_level().is_some(),
-    };
-    arrival.client = peer;
-    if accepts.events && (is_reached || request.progress_token().is_some()) {
+    arrival.client = session.as_ref().map(|session| session.peer.clone());
+    if accepts.events && (arrival.reaches(request) || request.progress_token().is_some()) {
         let (out, queue) = mpsc::channel(REPORTS);
         arrival.reports = Some(out.clone());
         reports = Some((out, queue));

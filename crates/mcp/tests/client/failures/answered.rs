@@ -77,9 +77,9 @@ async fn the_answer_is_none() {
     }
     let error = server.fail(&upstream, |asked| asked.result("[1]")).await;
     assert_documented("an answer cannot be read", &error);
-    let round = r#"{"resultType":"input_required","requestState":"s"}"#;
+    let round = r#"{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list"}}}"#;
     let error = server.fail(&upstream, |asked| asked.result(round)).await;
-    assert_documented("the tool asks for input first", &error);
+    assert_documented("a result asks for what the client did not declare", &error);
 }
 
 #[tokio::test]
