@@ -71,6 +71,8 @@ impl Recorder {
         out.put("level", rule.level.as_str());
         out.put("tool", tool.name().as_str());
         out.put("set", tool.set().as_str());
+        let method = tool.definition.method;
+        out.put("method", method.is_of_task().then_some(method.as_str()));
         out.put("open_world", rule.open_world);
         out.put("outcome", called.outcome());
         out.put("client", client(called.call.inbound.as_ref()));

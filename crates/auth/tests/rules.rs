@@ -7,7 +7,7 @@ use callward_auth::rules::{AnyOf, Policy, Rule, Then, Verdict};
 use callward_auth::{AuthorizeLayer, unknown_tool};
 use callward_core::refine::Applied;
 use callward_core::{
-    Annotations, Caller, Condition, Credential, Delivery, Effect, ErrorKind, Principal,
+    Annotations, Caller, Condition, Credential, Delivery, Effect, ErrorKind, Method, Principal,
     SecurityLevel, Tool, ToolCall, When,
 };
 use callward_testkit::{MockService, call, tool};
@@ -172,6 +172,30 @@ fn a_restricted_tool_needs_a_rule_that_names_a_role() {
         verdict(&Policy::default(), &other, &tool, "{}"),
         Verdict::Allow
     );
+}
+
+#[test]
+fn a_request_about_a_task_is_decided_as_some_call_of_its_tool() {
+    let when = json!({"path": "a"});
+    for (rules, expected) in [
+        (vec![json!({"when": when, "then": "allow"})], Verdict::Allow),
+        (vec![json!({"when": when, "then": "deny"})], Verdict::Deny),
+        (
+            vec![json!({"effect": ["destructive"], "then": "allow"})],
+            Verdict::Allow,
+        ),
+        (
+            vec![json!({"effect": ["read_only"], "then": "allow"})],
+            Verdict::Deny,
+        ),
+    ] {
+        let policy = policy(rules.into_iter().chain([json!({"then": "deny"})]));
+        for method in [Method::GetTask, Method::UpdateTask, Method::CancelTask] {
+            let tool = Arc::new(tool("wipe").destructive().build().of_task(method));
+            let said = verdict(&policy, &caller("a", &[], None), &tool, r#"{"taskId":"1"}"#);
+            assert_eq!(said, expected, "{method}");
+        }
+    }
 }
 
 #[test]

@@ -47,7 +47,7 @@ crate::words! {
 }
 
 /// The capabilities that are relayed, by their places in `clientCapabilities`.
-const PLACES: [&[&str]; 7] = [
+const PLACES: [&[&str]; 8] = [
     &["sampling"],
     &["sampling", "tools"],
     &["sampling", "context"],
@@ -55,6 +55,7 @@ const PLACES: [&[&str]; 7] = [
     &["elicitation", "url"],
     &["roots"],
     &["roots", "listChanged"],
+    &["extensions", "io.modelcontextprotocol/tasks"],
 ];
 const SAMPLING: u8 = 1;
 const SAMPLING_TOOLS: u8 = 1 << 1;
@@ -62,6 +63,7 @@ const FORM: u8 = 1 << 3;
 const URL: u8 = 1 << 4;
 const ROOTS: u8 = 1 << 5;
 const ROOTS_CHANGED: u8 = 1 << 6;
+const TASKS: u8 = 1 << 7;
 
 /// What a client declares that servers may ask of it. Of the members of `clientCapabilities` only
 /// those are kept that are relayed, so there are few different values.
@@ -135,8 +137,19 @@ impl ClientCapabilities {
         self.0 & needed == needed
     }
 
-    /// Returns a number that differs between different capabilities; 0 if the client may be asked
-    /// nothing.
+    /// Returns `true` if the client understands results that are tasks.
+    #[must_use]
+    pub const fn take_tasks(self) -> bool {
+        self.0 & TASKS != 0
+    }
+
+    /// Leaves the extensions out: what a client of a revision before 2026-07-28 declares.
+    #[must_use]
+    pub const fn without_extensions(self) -> Self {
+        Self(self.0 & !TASKS)
+    }
+
+    /// Returns a number that differs between different capabilities; 0 if there are none.
     #[must_use]
     pub const fn bits(self) -> u8 {
         self.0
@@ -151,7 +164,7 @@ impl ClientCapabilities {
     /// Returns `true` if the client may be asked nothing.
     #[must_use]
     pub const fn is_empty(self) -> bool {
-        self.0 == 0
+        self.without_extensions().0 == 0
     }
 }
 
@@ -305,6 +318,10 @@ mod tests {
             (
                 r#"{"elicitation":{},"tasks":{}}"#,
                 r#"{"elicitation":{"form":{}}}"#,
+            ),
+            (
+                r#"{"extensions":{"io.modelcontextprotocol/tasks":{},"x":{}}}"#,
+                r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#,
             ),
         ] {
             let declared = ClientCapabilities::parse(raw.as_bytes());

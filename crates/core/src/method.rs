@@ -4,7 +4,8 @@ crate::words! {
     /// A method of MCP whose requests a server answers.
     ///
     /// A call of any of them passes the same layers: each server that answers a method has a
-    /// [`Tool`](crate::Tool) for it, with the name of the method. All but `tools/call` read only.
+    /// [`Tool`](crate::Tool) for it, with the name of the method. All but `tools/call` read only. Those
+    /// about a task are calls of the tool that made it: [`Tool::of_task`](crate::Tool::of_task).
     #[expect(clippy::exhaustive_enums, reason = "each has to be treated")]
     Method {
         /// Calls a tool.
@@ -21,6 +22,12 @@ crate::words! {
         ReadResource = "resources/read",
         /// Completes an argument of a prompt or of a template.
         Complete = "completion/complete",
+        /// Asks for the state of a task.
+        GetTask = "tasks/get",
+        /// Gives a task the input that it asks for.
+        UpdateTask = "tasks/update",
+        /// Asks a task to end early.
+        CancelTask = "tasks/cancel",
     } default CallTool
 }
 
@@ -47,15 +54,22 @@ impl List {
 }
 
 impl Method {
-    /// Returns the list of what the method is about; `None` for completions.
+    /// Returns the list of what the method is about; `None` for completions and tasks.
     #[must_use]
     pub const fn list(self) -> Option<List> {
         match self {
             Self::CallTool => Some(List::Tools),
             Self::ListPrompts | Self::GetPrompt => Some(List::Prompts),
             Self::ListResources | Self::ListTemplates | Self::ReadResource => Some(List::Resources),
-            Self::Complete => None,
+            Self::Complete | Self::GetTask | Self::UpdateTask | Self::CancelTask => None,
         }
+    }
+
+    /// Returns `true` if the method is about a task, of the extension
+    /// `io.modelcontextprotocol/tasks`.
+    #[must_use]
+    pub const fn is_of_task(self) -> bool {
+        matches!(self, Self::GetTask | Self::UpdateTask | Self::CancelTask)
     }
 
     /// Returns the parameter that names what a request is about, if there is one. Over HTTP, the
@@ -67,22 +81,24 @@ impl Method {
         match self {
             Self::CallTool | Self::GetPrompt => Some("name"),
             Self::ReadResource => Some("uri"),
+            Self::GetTask | Self::UpdateTask | Self::CancelTask => Some("taskId"),
             _ => None,
         }
     }
 
     /// Returns the member that each result has; `None` for calls of tools, whose results have
-    /// `content` or `structuredContent`.
+    /// `content` or `structuredContent`, and for what is only acknowledged.
     #[must_use]
     pub const fn result_member(self) -> Option<&'static str> {
         match self {
-            Self::CallTool => None,
+            Self::CallTool | Self::UpdateTask | Self::CancelTask => None,
             Self::ListPrompts => Some("prompts"),
             Self::GetPrompt => Some("messages"),
             Self::ListResources => Some("resources"),
             Self::ListTemplates => Some("resourceTemplates"),
             Self::ReadResource => Some("contents"),
             Self::Complete => Some("completion"),
+            Self::GetTask => Some("status"),
         }
     }
 

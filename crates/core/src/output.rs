@@ -23,7 +23,9 @@ pub enum OutputStatus {
     Complete,
     /// The server asks for input first: one round of a multi-round exchange.
     InputRequired,
-    /// Anything else the server named: a task handle, or an extension we do not know.
+    /// The call goes on as a task.
+    Task,
+    /// Anything else the server named: an extension we do not know.
     Other,
 }
 
@@ -107,6 +109,7 @@ impl ToolOutput {
                 Self::new(body, is_error, OutputStatus::Complete)
             }
             Some("input_required") => Self::new(body, is_error, OutputStatus::InputRequired),
+            Some("task") => Self::new(body, is_error, OutputStatus::Task),
             Some(_) => Self::new(body, is_error, OutputStatus::Other),
         })
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::refine::{Applied, Refinements};
 use crate::{
-    Annotations, CallPlan, Instances, InvalidName, Profile, ReplicaSetId, Resolved, Source,
-    ToolName,
+    Annotations, CacheRule, CallPlan, ConfirmRule, Instances, InvalidName, Method, Profile,
+    ReplicaSetId, Resolved, RetryRule, Source, ToolName,
 };
 
 mod definition;
@@ -116,6 +116,32 @@ impl Tool {
         Ok(Arc::new(Self::new(set, definition, resolved, plan)))
     }
 
+    /// Makes the tool whose calls are requests about a task that this one made: the same name and
+    /// effect, so that the same rules apply. No answer is kept. To ask for the state of a task is
+    /// safe to repeat; nothing else is.
+    pub fn of_task(&self, method: Method) -> Self {
+        let mut plan = CallPlan::clone(&self.plan);
+        plan.cache = match plan.effect.is_write() && method != Method::GetTask {
+            true => CacheRule::Invalidate,
+            false => CacheRule::Bypass,
+        };
+        plan.retry = match method {
+            Method::GetTask => RetryRule::Safe,
+            _ => RetryRule::Never,
+        };
+        // the call that made the task was confirmed
+        plan.confirm = ConfirmRule::Skip;
+        let mut definition = self.definition.clone();
+        definition.method = method;
+        Self {
+            definition,
+            plan: Arc::new(plan),
+            refinements: Refinements::default(),
+            verifier: None,
+            ..self.clone()
+        }
+    }
+
     /// Returns the replica set that offers the tool.
     pub fn set(&self) -> &ReplicaSetId {
         &self.set
@@ -165,6 +191,31 @@ mod tests {
             let tool = make("rate").unwrap();
             assert_eq!((tool.plan().effect, tool.set().as_str()), (effect, "local"));
             assert!(make("").is_err());
+        }
+    }
+
+    #[test]
+    fn a_request_about_a_task_has_the_effect_of_its_tool_and_keeps_no_answer() {
+        for made in [
+            Tool::read_only("a"),
+            Tool::idempotent("a"),
+            Tool::destructive("a"),
+        ] {
+            let made = made.unwrap();
+            for method in [Method::GetTask, Method::UpdateTask, Method::CancelTask] {
+                let tool = made.of_task(method);
+                let plan = tool.plan();
+                assert_eq!(
+                    (tool.name(), plan.effect),
+                    (made.name(), made.plan().effect)
+                );
+                let is_get = method == Method::GetTask;
+                assert_eq!(plan.retry == RetryRule::Safe, is_get);
+                assert_eq!(plan.retry == RetryRule::Never, !is_get);
+                let writes = !is_get && plan.is_write();
+                assert_eq!(plan.cache == CacheRule::Invalidate, writes);
+                assert_eq!(plan.cache == CacheRule::Bypass, !writes);
+            }
         }
     }
 }

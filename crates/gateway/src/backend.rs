@@ -87,6 +87,13 @@ impl StackBackend {
         hidden.map(|server| server.id).collect()
     }
 
+    /// Returns `true` if some server has the extension for tasks.
+    fn have_tasks(&self) -> bool {
+        let upstreams = self.runtime.upstreams.iter();
+        let mut said = upstreams.filter_map(Upstream::server_info);
+        said.any(|said| said.methods.contains(&Method::GetTask))
+    }
+
     fn start(&self, request: &CallRequest, exchange: &Exchange) -> Result<ToolCall, ToolError> {
         let meta = check(&self.runtime, request)?;
         let (stack, caller) = (&self.runtime.stack, request.caller.clone());
@@ -149,8 +156,8 @@ fn of_client(
     context.baggage = baggage;
     context.capabilities = request.capabilities;
     context.client.clone_from(&exchange.client);
-    if exchange.binding.is_some() {
-        // it names the server that asks
+    if exchange.binding.is_some() || request.capabilities.take_tasks() {
+        // it names the server that asks, or runs the task
         context
             .record
             .get_or_insert_with(|| Arc::new(CallRecord::for_counting()));
@@ -180,6 +187,11 @@ async fn relayed(
         return Err(refused(error));
     }
     let meta = check(runtime, &request).map_err(refused)?;
+    if method.is_of_task() {
+        let (call, task) = runtime.rounds.of_task(stack, &request).map_err(refused)?;
+        let call = of_client(runtime, call, &request, meta, &exchange);
+        return task.shown(stack.run(call).await, &request);
+    }
     let pin = exchange.round.as_ref().map(|(_, server)| server);
     let relayed = relay::Request {
         pin,
@@ -216,17 +228,19 @@ impl Backend for StackBackend {
         info.instructions = instructions::combined(said);
         let mut servers = self.runtime.stack.servers().into_iter();
         let all_up = servers.all(|server| server.up);
-        let mut said = self
-            .runtime
-            .upstreams
-            .iter()
-            .filter_map(Upstream::server_info);
+        let upstreams = self.runtime.upstreams.iter();
+        let mut said = upstreams.filter_map(Upstream::server_info);
         info.logging = !all_up || said.any(|said| said.logging);
         info.methods = match all_up {
             true => relay::methods(&self.runtime.stack, caller),
             // one that is not up may answer any of them
             false => Method::ALL.to_vec(),
         };
+        // an extension is declared only if a server is known to have it
+        info.methods.retain(|method| !method.is_of_task());
+        if self.have_tasks() {
+            info.methods.push(Method::GetTask);
+        }
         info
     }
 
@@ -333,7 +347,7 @@ impl Backend for StackBackend {
         let call = async move {
             let _counted = counted;
             let (call, taken) = reports.begin(call?);
-            let record = call.record.clone().filter(|_| exchange.binding.is_some());
+            let (record, called) = (call.record.clone(), call.tool().clone());
             let result = recorder.run(&stack, &name, call).await;
             let result = result.map_err(|error| match knows_verifier(&stack, &caller, &error) {
                 true => error,
@@ -343,7 +357,8 @@ impl Backend for StackBackend {
                 Some(taken) => taken.tell(result),
                 None => result,
             };
-            sealed.seal(result?, exchange.binding.as_ref(), record.as_ref())
+            let output = sealed.seal(result?, exchange.binding.as_ref(), record.as_ref())?;
+            sealed.seal_task(output, &caller.principal, &called, record.as_ref())
         };
         match asks {
             None => Box::pin(call),
@@ -381,6 +396,9 @@ impl Backend for StackBackend {
     }
 
     fn answers(&self, caller: &Caller, method: Method) -> bool {
-        relay::answers(&self.runtime.stack, caller, method)
+        match method.is_of_task() {
+            true => self.have_tasks(),
+            false => relay::answers(&self.runtime.stack, caller, method),
+        }
     }
 }

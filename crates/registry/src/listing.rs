@@ -105,13 +105,6 @@ fn bind(
     }
     // clients may be unable to read it
     readable::check_definition(&definition.raw).map_err(|why| format!("its definition {why}"))?;
-    if definition.requires_task {
-        return Err(
-            "it can be called as a task only (`execution.taskSupport` is \"required\"), and tasks are \
-             not relayed"
-                .to_owned(),
-        );
-    }
     let trust = match definition.method {
         Method::CallTool => options.trust,
         // the protocol says what a method does, not the server

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use callward_audit::Bodies;
 use callward_core::{
-    CacheStatus, Caller, Delivery, ErrorKind, Principal, SecurityLevel, ServerId, SessionId,
-    ToolError, ToolOutput, TraceContext,
+    CacheStatus, Caller, Delivery, ErrorKind, Method, Principal, SecurityLevel, ServerId,
+    SessionId, ToolError, ToolOutput, TraceContext,
 };
 use callward_testkit::{MockService, call};
 use futures_util::FutureExt;
@@ -65,6 +65,19 @@ async fn a_restricted_call_has_a_full_redacted_record() {
     }
     assert!(record["plan_reason"].is_string() && record["session"].is_string());
     assert!(record["duration_us"].is_u64() && record["time"].is_string());
+}
+
+#[tokio::test]
+async fn a_request_about_a_task_names_its_tool_and_its_method() {
+    let bed = Bed::new();
+    let tool = leveled("look", SecurityLevel::Internal).of_task(Method::CancelTask);
+    let cancels = call(&Arc::new(tool), json!({"taskId": "1"})).with_caller(ada());
+    bed.record(bed.config(), [cancels]).await;
+    let record = &bed.one();
+    assert_eq!(
+        (&record["tool"], &record["method"]),
+        (&json!("look"), &json!("tasks/cancel"))
+    );
 }
 
 #[tokio::test]

@@ -21,6 +21,7 @@ use crate::hex;
 ///   gets the strictest of what the rules decide for each of its plans.
 /// - A tool of security level `restricted` is denied unless a rule that names a role allows it:
 ///   rules without one that allow or ask do not match it, and nor does the default.
+/// - A request about a task is decided as some call of its tool, whatever the arguments.
 /// - Where there are neither rules nor a default but [`Then::Allow`], all calls are allowed.
 ///
 /// Scopes are apart from the rules: a credential that is limited to scopes needs `tools:read` for a
@@ -138,6 +139,10 @@ impl Policy {
     ) -> Ruling {
         let (then, by) = match self.is_open() {
             true => (Then::Allow, 0),
+            // the arguments of the call that made the task are not known any more
+            false if tool.definition.method.is_of_task() => {
+                self.of_some_call(caller, tool, applied)
+            }
             false => {
                 let has_conditions = self.rules.iter().any(|rule| rule.when.is_some());
                 let read = if has_conditions { arguments } else { b"" };
@@ -177,17 +182,18 @@ impl Policy {
     /// Scopes do not matter, as a client can ask its user for more.
     #[must_use]
     pub fn lists(&self, caller: &Caller, tool: &Tool) -> bool {
-        self.is_open() || plans(tool).any(|applied| self.may_match(caller, tool, applied))
+        let is_listed = |applied| self.of_some_call(caller, tool, applied).0 != Then::Deny;
+        self.is_open() || plans(tool).any(is_listed)
     }
 
-    fn may_match(&self, caller: &Caller, tool: &Tool, applied: Applied) -> bool {
-        for rule in self.concerning(caller, tool, applied).map(|(_, rule)| rule) {
-            let lets = rule.then != Then::Deny;
-            if lets || rule.when.is_none() {
-                return lets;
-            }
+    /// Returns the decision about the arguments for which it is not to deny, if there are any.
+    fn of_some_call(&self, caller: &Caller, tool: &Tool, applied: Applied) -> Decided {
+        let mut rules = self.concerning(caller, tool, applied);
+        let first = rules.find(|(_, rule)| rule.then != Then::Deny || rule.when.is_none());
+        match first {
+            Some((index, rule)) => (rule.then, index),
+            None => self.unmatched(tool, applied),
         }
-        self.unmatched(tool, applied).0 != Then::Deny
     }
 
     fn decide_one(

@@ -207,6 +207,7 @@ async fn make_request(
     let asked = serde_json::from_slice::<Asked>(&body).map_err(|error| error.to_string());
     let asked = asked.and_then(|asked| match asked.method {
         core::Method::CallTool => Err("`tools/call` has a route of its own".to_owned()),
+        method if method.is_of_task() => Err("no call made here is a task".to_owned()),
         _ => {
             let params = object::remove_member(asked.params.get().as_bytes(), "_meta");
             let params = params.map_err(|error| error.to_string());

@@ -22,7 +22,11 @@ const fn places(method: Method) -> &'static [Path<'static>] {
         Method::ListResources => &[&["resources", "*", "uri"]],
         Method::ListTemplates => &[&["resourceTemplates", "*", "uriTemplate"]],
         Method::ReadResource => &[&["contents", "*", "uri"]],
-        Method::Complete => &[],
+        Method::GetTask => &[
+            &["result", "content", "*", "uri"],
+            &["result", "content", "*", "resource", "uri"],
+        ],
+        Method::Complete | Method::UpdateTask | Method::CancelTask => &[],
     }
 }
 
@@ -33,7 +37,8 @@ pub(crate) struct Prefixed(pub(crate) String);
 impl Rewrite for Prefixed {
     fn result(&self, method: Method, output: ToolOutput, has_resources: bool) -> ToolOutput {
         let body = output.body();
-        if method == Method::CallTool && !(has_resources && may_have_uris(body)) {
+        let is_of_tool = matches!(method, Method::CallTool | Method::GetTask);
+        if is_of_tool && !(has_resources && may_have_uris(body)) {
             return output;
         }
         let seen = result(method, body, &self.0);

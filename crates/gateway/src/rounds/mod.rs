@@ -7,6 +7,7 @@
 
 mod open;
 mod seal;
+mod tasks;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -117,6 +118,7 @@ impl Rounds {
                     };
                     exchange.round = Some((Arc::new(round), id));
                 }
+                State::Task(_) => return Err(unknown()),
                 State::Open(number) => {
                     let answers = open::answers(request.input_responses.as_ref())?;
                     let waiting = self.open.lock().remove(&number);
@@ -233,8 +235,7 @@ impl Rounds {
         if output.status() != OutputStatus::InputRequired {
             return Ok(output);
         }
-        let server = record.and_then(|record| record.facts().server);
-        let (Some(binding), Some((id, _))) = (binding, server) else {
+        let (Some(binding), Some(id)) = (binding, answerer(record)) else {
             return Err(internal("it is not known which server asks for input"));
         };
         let own = object::get_member(output.body(), "requestState");
@@ -250,9 +251,15 @@ impl Rounds {
     }
 
     fn sealed(&self, binding: &Binding, state: State) -> Result<String, ToolError> {
-        let sealed = self.sealer.seal(&binding.bytes, state);
+        let sealed = self.sealer.seal(&binding.bytes, state, seal::LIFETIME);
         sealed.map_err(|_| internal("the state of the exchange cannot be sealed"))
     }
+}
+
+/// Returns the server that answered a call.
+fn answerer(record: Option<&Arc<CallRecord>>) -> Option<ServerId> {
+    let (server, _) = record?.facts().server?;
+    Some(server)
 }
 
 /// The error of a state that is none.

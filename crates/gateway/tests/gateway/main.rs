@@ -32,6 +32,7 @@ mod scripted;
 mod servers;
 mod startup;
 mod support;
+mod tasks;
 mod tls;
 mod tokens;
 mod traces;

@@ -209,6 +209,10 @@ impl Upstream {
                 None => ask,
             };
             let output = self.run_round(call, &ask).await?;
+            if output.status() == OutputStatus::Task && !self.may_make_task(call) {
+                let text = "the server answered with a task, which the call does not allow";
+                return Err(RequestError::protocol(text).into_tool_error());
+            }
             if output.status() != OutputStatus::InputRequired {
                 return Ok(output);
             }
@@ -221,6 +225,12 @@ impl Upstream {
             }
         }
         Err(rounds::too_many())
+    }
+
+    fn may_make_task(&self, call: &ToolCall) -> bool {
+        let is_modern = self.server_info().map(|info| info.era) == Some(Era::Modern);
+        let is_call = call.tool().definition.method == Method::CallTool;
+        is_modern && is_call && call.capabilities.take_tasks()
     }
 
     /// Tells a legacy server the level of log messages that the client wants. One connection has
@@ -309,16 +319,18 @@ impl Upstream {
             Link::Http(link) => link.mirrors(),
         };
         let id = self.0.shared.id.clone();
+        let era = self.server_info().map_or(Era::Modern, |info| info.era);
         let long = &self.0.shared.long_messages;
         let listing = long
-            .read(pages.bytes, move || pages.finish(&id, mirrored))
+            .read(pages.bytes, move || pages.finish(&id, mirrored, era))
             .await;
         if let Link::Http(link) = &self.0.link {
             link.mirror(listing.headers);
         }
         let methods = self.server_info().map(|info| info.methods.clone());
         let methods = methods.into_iter().flatten();
-        let methods = methods.filter(|method| *method != Method::CallTool);
+        // a request about a task is a call of the tool that made it
+        let methods = methods.filter(|it| *it != Method::CallTool && !it.is_of_task());
         // before the tools, of which not all may be offered
         let mut listed: Vec<_> = methods.map(ToolDefinition::method).collect();
         if let Some(pool) = &self.0.pool {
@@ -420,8 +432,10 @@ fn lacking(method: Method, output: &ToolOutput) -> Option<&'static str> {
         return lacks(member).then_some(member);
     }
     // nearly every result has the word, so it need not be read for that
-    let says_nothing =
-        memmem::find(body, b"ontent\"").is_none() && lacks("content") && lacks("structuredContent");
+    let says_nothing = method == Method::CallTool
+        && memmem::find(body, b"ontent\"").is_none()
+        && lacks("content")
+        && lacks("structuredContent");
     says_nothing.then_some("content")
 }
 

@@ -30,7 +30,7 @@ pub(super) fn discover() -> Ask<'static> {
 
 /// Initializes a legacy server for a client with these capabilities.
 pub(super) fn initialize(declared: ClientCapabilities) -> Ask<'static> {
-    let capabilities = declared.to_json();
+    let capabilities = declared.without_extensions().to_json();
     let params = format!(
         r#"{{"protocolVersion":"{LATEST_LEGACY}","capabilities":{capabilities},"clientInfo":{CLIENT_INFO}}}"#
     );

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::wire::{Era, KNOWN_VERSIONS, LATEST, meta};
+use crate::wire::{Era, KNOWN_VERSIONS, LATEST, meta, tasks};
 
 /// The most that is kept of the instructions, in bytes.
 const MOST: usize = 16 << 10;
@@ -85,7 +85,7 @@ impl ServerInfo {
         let capabilities: Value = serde_json::from_str(capabilities.get()).unwrap_or_default();
         Self {
             instructions,
-            methods: answered(&capabilities),
+            methods: answered(Era::of(version), &capabilities),
             logging: capabilities["logging"].is_object(),
             announces: List::ALL
                 .iter()
@@ -137,11 +137,14 @@ impl ServerInfo {
     }
 }
 
-/// Returns the methods that a server with these capabilities answers.
-fn answered(capabilities: &Value) -> Vec<Method> {
-    let declares = |method: &&Method| {
-        let capability = method.list().map_or("completions", List::as_str);
-        capabilities[capability].is_object()
+/// Returns the methods that a server with these capabilities answers. Tasks of earlier revisions
+/// are others.
+fn answered(era: Era, capabilities: &Value) -> Vec<Method> {
+    let has_tasks = era == Era::Modern && capabilities["extensions"][tasks::TASKS].is_object();
+    let declares = |method: &&Method| match method.list() {
+        Some(list) => capabilities[list.as_str()].is_object(),
+        None if method.is_of_task() => has_tasks,
+        None => capabilities["completions"].is_object(),
     };
     Method::ALL.iter().filter(declares).copied().collect()
 }

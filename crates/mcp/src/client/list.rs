@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::ask::Ask;
-use crate::wire::{ParamHeaders, write};
+use crate::wire::{Era, ParamHeaders, tasks, write};
 
 /// More pages count as a loop.
 const MAX_PAGES: usize = 1000;
@@ -17,6 +17,10 @@ const MAX_PAGES: usize = 1000;
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 /// No more tools of one list that cannot be used are kept, to say why: a list may have millions.
 const MAX_FAULTY: usize = 1000;
+
+/// Why a tool is not offered.
+const ONLY_TASKS: &str = "it can be called as a task only (`execution.taskSupport` is \"required\"), \
+                          and tasks of revision 2025-11-25 are not relayed";
 
 /// No more tools than this are read: one more than are offered, so that it is seen that there are
 /// more.
@@ -76,8 +80,9 @@ impl Pages {
     /// hides no other.
     ///
     /// With `mirrored`, arguments are mirrored into headers: then a tool that marks
-    /// them in a way the protocol forbids may not be used either.
-    pub(super) fn finish(self, server: &ServerId, mirrored: bool) -> Listing {
+    /// them in a way the protocol forbids may not be used either. What a server of an earlier era
+    /// says of tasks is about others than those that are relayed.
+    pub(super) fn finish(self, server: &ServerId, mirrored: bool, era: Era) -> Listing {
         let mut listing = Listing::default();
         let mut faulty = 0_usize;
         for (at, raw) in self.elements.into_iter().enumerate() {
@@ -89,6 +94,14 @@ impl Pages {
                         listing.headers.insert(name, Arc::new(headers));
                     }
                     Err(error) => definition = definition.with_fault(&error.to_string()),
+                }
+            }
+            if era == Era::Legacy {
+                if definition.requires_task {
+                    definition = definition.with_fault(ONLY_TASKS);
+                }
+                if let Some(raw) = tasks::without_support(&definition.raw) {
+                    definition.raw = raw;
                 }
             }
             faulty += usize::from(definition.fault.is_some());
@@ -116,7 +129,6 @@ mod tests {
     use super::*;
     use crate::client::ask::Style;
     use crate::client::carried::Carried;
-    use crate::wire::Era;
 
     fn names(listing: &Listing) -> Vec<&str> {
         let names = listing.tools.iter().map(|tool| tool.name.as_str());
@@ -142,7 +154,7 @@ mod tests {
         assert!(asked.contains(r#""params":{"cursor":""}"#), "{asked}");
         let last = br#"{"tools":[{"name":"b"}],"nextCursor":null}"#;
         assert!(pages.take(last).unwrap().is_none());
-        let listing = pages.finish(&ServerId::new("s").unwrap(), false);
+        let listing = pages.finish(&ServerId::new("s").unwrap(), false, Era::Modern);
         assert_eq!(names(&listing), ["a", "b"]);
     }
 
@@ -174,7 +186,7 @@ mod tests {
         let mut pages = Pages::default();
         let page = format!(r#"{{"tools":[{tools}]}}"#);
         assert!(pages.take(page.as_bytes()).unwrap().is_none());
-        pages.finish(&ServerId::new("s").unwrap(), mirrored)
+        pages.finish(&ServerId::new("s").unwrap(), mirrored, Era::Legacy)
     }
 
     #[test]
@@ -193,6 +205,17 @@ mod tests {
             let listing = listed(&page, mirrored);
             let usable = listing.tools.iter().map(|tool| tool.fault.is_none());
             assert_eq!(Vec::from_iter(usable), expected, "mirrored: {mirrored}");
+        }
+    }
+
+    #[test]
+    fn of_a_legacy_server_tools_that_need_tasks_are_not_offered() {
+        let tool = |support| format!(r#"{{"name":"a","inputSchema":{{}},"execution":{support}}}"#);
+        for (support, usable) in [("required", false), ("optional", true), ("forbidden", true)] {
+            let support = format!(r#"{{"taskSupport":"{support}"}}"#);
+            let listing = listed(&tool(support), false);
+            assert_eq!(listing.tools[0].fault.is_none(), usable);
+            assert_eq!(&listing.tools[0].raw[..], tool("{}".to_owned()).as_bytes());
         }
     }
 

@@ -5,7 +5,7 @@ use callward_core::{List, Method};
 use serde_json::{Map, Value, json};
 
 use super::Introduction;
-use crate::wire::{Era, KNOWN_VERSIONS, LATEST_LEGACY, meta};
+use crate::wire::{Era, KNOWN_VERSIONS, LATEST_LEGACY, meta, tasks};
 
 /// Writes the result of `initialize`.
 pub(super) fn initialize(info: &Introduction, agreed: &str) -> Bytes {
@@ -23,6 +23,9 @@ pub(super) fn discover(info: &Introduction) -> Bytes {
     let mut result = result(Era::Modern, info, Map::new());
     result["supportedVersions"] = json!(KNOWN_VERSIONS);
     let mut capabilities = capabilities(info);
+    if info.methods.iter().any(|method| method.is_of_task()) {
+        capabilities["extensions"] = json!({tasks::TASKS: {}});
+    }
     for list in List::ALL {
         if capabilities.get(list.as_str()).is_none() {
             capabilities[list.as_str()] = json!({});
@@ -45,6 +48,7 @@ fn capabilities(info: &Introduction) -> Value {
     for method in &info.methods {
         match method.list() {
             Some(list) => capabilities[list.as_str()] = json!({"listChanged": true}),
+            None if method.is_of_task() => {}
             None => capabilities["completions"] = json!({}),
         }
     }

@@ -63,7 +63,7 @@ pub(super) fn receive(raw: &Bytes) -> Result<Either<Request, Message>, Fault> {
 }
 
 /// The parameters that are read.
-const PARAMS: [&str; 13] = [
+const PARAMS: [&str; 14] = [
     "_meta",
     "arguments",
     "capabilities",
@@ -76,10 +76,12 @@ const PARAMS: [&str; 13] = [
     "protocolVersion",
     "requestId",
     "requestState",
+    "taskId",
     "uri",
 ];
 
-/// The parameters of a relayed request that its server does not get as they are.
+/// The parameters of a relayed request that its server does not get as they are. Requests about
+/// tasks have no further rounds, and bring answers as their own parameters.
 const OURS: [&str; 3] = ["_meta", "inputResponses", "requestState"];
 
 /// The members of `_meta` that are read. One of the wrong type reads as absent: metadata fails no
@@ -136,6 +138,9 @@ impl Request {
         let passed_on = match (relayed, raw) {
             (None | Some(Method::CallTool), _) => Bytes::new(),
             (Some(_), None) => Bytes::from_static(b"{}"),
+            (Some(method), Some(raw)) if method.is_of_task() => {
+                object::without(raw, &["_meta"]).map_err(invalid)?
+            }
             (Some(_), Some(raw)) => object::without(raw, &OURS).map_err(invalid)?,
         };
         let named_by = relayed.and_then(Method::named_by);

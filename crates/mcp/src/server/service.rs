@@ -16,6 +16,7 @@ use super::answer::Answer;
 use super::arrival::Arrival;
 use super::client::{Outlet, Reached};
 use super::error::Fault;
+use super::listing::Audience;
 use super::progress::Relay;
 use super::request::{Request, method};
 use super::running::RunningCall;
@@ -145,11 +146,16 @@ impl Dispatcher {
                 let asked = request.params.get("_meta");
                 let (backend, caller) = (&*self.backend, &arrival.caller);
                 let meta = asked.and_then(|asked| backend.list_meta(caller, asked));
+                let take_tasks = era == Era::Modern && request.capabilities().take_tasks();
+                let audience = Audience::new(era, take_tasks);
                 backend
                     .tools(caller)
-                    .result(|| backend.info(caller), era, meta)
+                    .result(|| backend.info(caller), audience, meta)
             }
             (era, other) => match request.relayed {
+                Some(method) if era == Era::Legacy && method.is_of_task() => {
+                    return Err(Fault::method_not_found(era, other));
+                }
                 Some(method)
                     if method == Method::CallTool
                         || self.backend.answers(&arrival.caller, method) =>
@@ -215,6 +221,11 @@ impl Dispatcher {
             Some(session) => session.capabilities,
             None => request.capabilities(),
         };
+        let capabilities = match arrival.era {
+            Era::Modern => capabilities,
+            Era::Legacy => capabilities.without_extensions(),
+        };
+        let round = |name| params.get(name).filter(|_| !method.is_of_task()).cloned();
         let client = is_reached.then(|| {
             Arc::new(Reached {
                 session,
@@ -235,8 +246,8 @@ impl Dispatcher {
             is_modern,
             capabilities,
             client,
-            input_responses: params.get("inputResponses").cloned(),
-            request_state: params.get("requestState").cloned(),
+            input_responses: round("inputResponses"),
+            request_state: round("requestState"),
             meta: params
                 .get("_meta")
                 .filter(|_| request.meta.has_others)

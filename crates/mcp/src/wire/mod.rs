@@ -17,6 +17,7 @@ pub(crate) mod meta;
 pub mod object;
 mod param_header;
 mod skim;
+pub(crate) mod tasks;
 mod version;
 pub(crate) mod write;
 

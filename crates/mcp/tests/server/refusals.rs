@@ -54,6 +54,7 @@ const REQUESTS: &str = r#"
 400 -32020 | tools/call          | "name":"echo",META         |
 400 -32020 | tools/call          | "name":"odd",META          | mcp-name=echo
 400 -32022 | tools/list          | FUTURE                     | mcp-protocol-version=2031-01-01
+400 -32020 | tools/list          | FUTURE                     |
 400 -32602 | tools/list          |                            | mcp-protocol-version=2026-07-28
 400 -32602 | tools/list          | BARE                       |
 400 -32602 | server/discover     |                            |

@@ -85,27 +85,22 @@ fn a_configured_tool_that_is_not_listed_is_refused_visibly() {
 }
 
 #[test]
-fn contradictory_hints_duplicate_names_and_tasks_are_refused() {
+fn contradictory_hints_and_duplicate_names_are_refused() {
     let bed = Bed::default();
-    let task = |support| json!({"name": support, "execution": {"taskSupport": support}});
     let tools = [
         json!({"name": "zap", "annotations": {"readOnlyHint": true, "destructiveHint": true}}),
         json!({"name": "slow", "annotations": {"estimatedDuration": -1, "costHint": -2}}),
         json!({"name": "get"}),
         json!({"name": "get"}),
-        task("required"),
-        task("optional"),
-        task("forbidden"),
+        json!({"name": "wait", "execution": {"taskSupport": "required"}}),
     ];
     bed.list("s", tools);
-    let offered = ["get", "optional", "forbidden"];
-    assert_eq!(client_names(&bed.catalogue()), offered);
+    assert_eq!(client_names(&bed.catalogue()), ["get", "wait"]);
     let refusals = bed.refusals();
     let expected = [
         "zap: readOnlyHint and destructiveHint",
         "slow: ",
         "get: listed twice",
-        "required: it can be called as a task only (`execution.taskSupport`",
     ];
     assert_refused(&refusals, &expected);
     assert!(refusals[1].contains("estimatedDuration") && refusals[1].contains("costHint"));

@@ -21,6 +21,15 @@ pub(super) fn stated_version(headers: &HeaderMap) -> Result<Option<&'static str>
         .transpose()
 }
 
+/// Checks that a header which states the revision repeats the body, before it is known whether that
+/// revision is supported.
+pub(super) fn check_version(headers: &HeaderMap, request: &Request) -> Result<(), Fault> {
+    match (&request.version, single(headers, header::PROTOCOL_VERSION)?) {
+        (Some(version), Some(_)) => expect(headers, header::PROTOCOL_VERSION, version),
+        _ => Ok(()),
+    }
+}
+
 /// Checks the headers that mirror revision, method, name and arguments.
 pub(super) fn check(
     headers: &HeaderMap,

@@ -103,6 +103,7 @@ async fn answer(
     let is_handshake = era == Era::Legacy && request.method == method::INITIALIZE;
     let session = match era {
         Era::Modern => {
+            mirrored::check_version(&parts.headers, request)?;
             request.check_modern()?;
             None
         }
