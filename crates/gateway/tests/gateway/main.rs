@@ -30,6 +30,7 @@ mod scrape;
 mod scripted;
 mod servers;
 mod startup;
+mod subscriptions;
 mod support;
 mod tls;
 mod tokens;

@@ -2,6 +2,7 @@
 
 mod owned;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -137,6 +138,21 @@ impl Upstream {
         shared
             .until(|status| *status == UpstreamStatus::Closed)
             .await;
+    }
+
+    /// Sets the resources whose updates are announced as events. The server is told, also after
+    /// each reconnect, if it [offers](ServerInfo::subscribes) that; what may have been missed in
+    /// between is announced. Default: none.
+    pub fn watch_resources(&self, uris: BTreeSet<Arc<str>>) {
+        if let Some(pool) = &self.0.pool {
+            pool.keep_lead(!uris.is_empty());
+        }
+        self.0.shared.watched.want(uris);
+    }
+
+    /// Waits until the server was told of a resource, for 5 s at most.
+    pub async fn watching(&self, uri: &str) {
+        self.0.shared.watched.told_of(uri).await;
     }
 
     pub(super) fn shared(&self) -> &Arc<Shared> {
