@@ -192,6 +192,10 @@ impl Scan {
                         due = Some(earliest.max(quiet));
                     }
                     ServerEvent::ListChanged(list) => self.announce(list),
+                    ServerEvent::ResourceUpdated(_) => {
+                        let read = ToolDefinition::method(Method::ReadResource).name;
+                        self.shared.cache.purge_tool(&self.set, &read);
+                    }
                     ServerEvent::Down(reason) => {
                         match is_down {
                             // one that cannot be started says so at each attempt

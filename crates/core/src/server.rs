@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use futures_core::Stream;
 use tower_service::Service;
@@ -112,6 +113,9 @@ pub enum ServerEvent {
     Stale,
     /// What the server lists may have changed: list it again.
     ListChanged(List),
+    /// What resources hold may have changed: the one with this URI, or some that no client is
+    /// subscribed to.
+    ResourceUpdated(Option<Arc<str>>),
     /// The connection is up, for the first time or again.
     Up,
 }

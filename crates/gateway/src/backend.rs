@@ -16,7 +16,7 @@ use callward::{
     ToolServer,
 };
 use callward_mcp::client::Upstream;
-use callward_mcp::server::{Asked, Backend, CallRequest, Introduction, ToolListing};
+use callward_mcp::server::{Asked, Backend, CallRequest, Introduction, Subscriber, ToolListing};
 use futures_util::StreamExt as _;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
@@ -25,6 +25,7 @@ use crate::assemble::with;
 use crate::listings::Listings;
 use crate::rounds::{Exchange, Turn};
 use crate::runtime::Runtime;
+use crate::subscriptions::Subscribed;
 use crate::{instructions, relay, report, view};
 
 /// The key of `_meta` under which a request for the list asks for plans, and the list has them.
@@ -169,13 +170,13 @@ fn of_client(
     with(call, request.progress.clone(), ToolCall::with_progress)
 }
 
-/// Answers a request of a method other than `tools/call`.
-async fn relayed(
+/// Answers a request of a method other than `tools/call`, and returns who has what it is about.
+pub(crate) async fn relayed(
     runtime: &Runtime,
     request: CallRequest,
     exchange: Exchange,
     refusal: Option<ToolError>,
-) -> Result<ToolOutput, ToolError> {
+) -> Result<(Option<relay::Owner>, ToolOutput), ToolError> {
     let (method, stack) = (request.method, &runtime.stack);
     let refused = |error| {
         let error = stack.admit_unknown(&request.caller).err().unwrap_or(error);
@@ -229,8 +230,9 @@ impl Backend for StackBackend {
         let mut servers = self.runtime.stack.servers().into_iter();
         let all_up = servers.all(|server| server.up);
         let upstreams = self.runtime.upstreams.iter();
-        let mut said = upstreams.filter_map(Upstream::server_info);
-        info.logging = !all_up || said.any(|said| said.logging);
+        let said: Vec<_> = upstreams.filter_map(Upstream::server_info).collect();
+        info.logging = !all_up || said.iter().any(|said| said.logging);
+        info.subscribe = !all_up || said.iter().any(|said| said.subscribes);
         info.methods = match all_up {
             true => relay::methods(&self.runtime.stack, caller),
             // one that is not up may answer any of them
@@ -325,7 +327,8 @@ impl Backend for StackBackend {
             let runtime = self.runtime.clone();
             let call = async move {
                 let _counted = counted;
-                relayed(&runtime, request, exchange, refused).await
+                let answered = relayed(&runtime, request, exchange, refused).await;
+                answered.map(|(_, output)| output)
             };
             return Box::pin(async move { rounds.run(call, asks).await });
         }
@@ -389,6 +392,10 @@ impl Backend for StackBackend {
 
     fn session_ended(&self, caller: &Arc<Caller>) {
         self.runtime.stack.end_session(caller);
+    }
+
+    fn subscriber(&self, _: &Arc<Caller>) -> Option<Arc<dyn Subscriber>> {
+        Some(Arc::new(Subscribed::new(self.runtime.clone())))
     }
 
     fn changes(&self, caller: &Caller) -> BoxStream<'static, List> {

@@ -37,6 +37,7 @@ mod started;
 mod state_dir;
 mod stderr;
 mod stdio;
+mod subscriptions;
 mod table;
 mod telemetry;
 mod view;

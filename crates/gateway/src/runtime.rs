@@ -14,6 +14,7 @@ use crate::report::Reports;
 use crate::rounds::Rounds;
 use crate::shutdown::Stop;
 use crate::started::Started;
+use crate::subscriptions::Subscriptions;
 use crate::{audit, evidence, shutdown, telemetry};
 
 /// A stack that serves calls, and what its endpoints and operators need beside it.
@@ -26,6 +27,8 @@ pub(crate) struct Runtime {
     pub(crate) reports: Reports,
     /// Requests in several rounds.
     pub(crate) rounds: Arc<Rounds>,
+    /// Who is subscribed to which resource.
+    pub(crate) subscriptions: Arc<Subscriptions>,
     /// The part of a caller's baggage that is passed on to servers.
     pub(crate) baggage: BaggageFilter,
     /// Whether the servers have started.
@@ -47,6 +50,7 @@ impl Runtime {
             cut_off.run_until_cancelled(startup.finished()).await;
         };
         Arc::new(Self {
+            subscriptions: Subscriptions::start(&running.stack, &running.upstreams),
             stack: running.stack,
             upstreams: running.upstreams,
             telemetry,

@@ -246,7 +246,7 @@ async fn make_request(
         error
     };
     match request.answer(run, refused).await {
-        Ok(output) => {
+        Ok((_, output)) => {
             let result: Option<&RawValue> = serde_json::from_slice(output.body()).ok();
             json(StatusCode::OK, &result)
         }

@@ -56,10 +56,11 @@ fn is_visible(stack: &Stack, caller: &Caller, tool: &Tool) -> bool {
 }
 
 /// The tool of a set, and the parameters as the set knows them.
-type Owner = (Arc<Tool>, Bytes);
+pub(crate) type Owner = (Arc<Tool>, Bytes);
 
 impl Request<'_> {
-    /// Answers the request with calls, which `run` makes. Errors of a request without a call pass
+    /// Answers the request with calls, which `run` makes; returns who has what it is about, too.
+    /// Lists are of all. Errors of a request without a call pass
     /// `refused`.
     ///
     /// # Errors
@@ -69,21 +70,22 @@ impl Request<'_> {
         &self,
         run: impl Fn(ToolCall) -> F,
         refused: impl Fn(ToolError) -> ToolError,
-    ) -> Result<ToolOutput, ToolError>
+    ) -> Result<(Option<Owner>, ToolOutput), ToolError>
     where
         F: Future<Output = Result<ToolOutput, ToolError>>,
     {
         if self.method.is_list() {
-            return self.list(run).await;
+            return Ok((None, self.list(run).await?));
         }
         let about = self.about().map_err(&refused)?;
         let mut failed = None;
-        for (tool, params) in self.owners(&about).map_err(&refused)? {
+        for owner in self.owners(&about).map_err(&refused)? {
+            let (tool, params) = owner.clone();
             if !self.may_answer(tool.set()) {
                 continue;
             }
             match run(self.stack.prepare_method(tool, params)).await {
-                Ok(output) => return Ok(self.with_own_scope(output)),
+                Ok(output) => return Ok((Some(owner), self.with_own_scope(output))),
                 // a rule on what it is about denies it
                 Err(error) if error.kind == ErrorKind::UnknownTool => {}
                 // another set without a prefix may have it

@@ -195,6 +195,17 @@ impl Pipe {
         }
     }
 
+    /// Waits for a notification, and returns its parameters.
+    pub(crate) async fn notified(&mut self, method: &str) -> Value {
+        loop {
+            let line = within(method, self.stdout.next_line());
+            let message: Value = serde_json::from_str(&line.await.unwrap().unwrap()).unwrap();
+            if message["method"] == method {
+                return message["params"].clone();
+            }
+        }
+    }
+
     pub(crate) async fn request(&mut self, method: &str, params: Value) -> Value {
         let id = self.send(method, params).await;
         serde_json::from_str(&self.answer(id).await).unwrap()

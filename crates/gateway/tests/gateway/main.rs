@@ -31,6 +31,7 @@ mod scrape;
 mod scripted;
 mod servers;
 mod startup;
+mod subscriptions;
 mod support;
 mod tasks;
 mod tls;

@@ -2,6 +2,7 @@
 
 mod owned;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -153,6 +154,21 @@ impl Upstream {
                 Link::Http(link) => link.say(message),
             }
         }
+    }
+
+    /// Sets the resources whose updates are announced as events. The server is told, also after
+    /// each reconnect, if it [offers](ServerInfo::subscribes) that; what may have been missed in
+    /// between is announced. Default: none.
+    pub fn watch_resources(&self, uris: BTreeSet<Arc<str>>) {
+        if let Some(pool) = &self.0.pool {
+            pool.keep_lead(!uris.is_empty());
+        }
+        self.0.shared.watched.want(uris);
+    }
+
+    /// Waits until the server was told of a resource, for 5 s at most.
+    pub async fn watching(&self, uri: &str) {
+        self.0.shared.watched.told_of(uri).await;
     }
 
     pub(super) fn shared(&self) -> &Arc<Shared> {

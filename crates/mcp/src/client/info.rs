@@ -29,6 +29,8 @@ pub struct ServerInfo {
     pub logging: bool,
     /// The lists whose changes it announces.
     pub announces: Vec<List>,
+    /// Whether it announces updates of resources to those who subscribe.
+    pub subscribes: bool,
     /// Whether it runs a call it gets twice under one idempotency key only once: whether it
     /// declares the experimental capability `io.callward/idempotency`.
     pub takes_idempotency_keys: bool,
@@ -69,6 +71,7 @@ impl ServerInfo {
             methods: Vec::new(),
             logging: false,
             announces: Vec::new(),
+            subscribes: false,
             takes_idempotency_keys: false,
             opens_sessions: false,
             names_legacy: false,
@@ -92,6 +95,7 @@ impl ServerInfo {
                 .filter(|list| capabilities[list.as_str()]["listChanged"] == true)
                 .copied()
                 .collect(),
+            subscribes: capabilities["resources"]["subscribe"] == true,
             // an object declares a capability, as everywhere in the protocol
             takes_idempotency_keys: capabilities["experimental"][meta::IDEMPOTENCY].is_object(),
             ..Self::new(version)

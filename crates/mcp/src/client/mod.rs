@@ -42,6 +42,7 @@ pub(crate) mod pipe;
 mod rounds;
 mod shared;
 mod target;
+mod watched;
 
 pub use handle::Upstream;
 #[cfg(fuzzing)]

@@ -1,10 +1,11 @@
 //! Messages to a server besides calls, for both transports.
 
 use callward_core::List;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::ask::Ask;
 use super::handshake;
+use super::watched::Uris;
 use crate::wire::{Era, RequestId, RpcError, code, write};
 
 /// Answers a request of the server: we declare no capability, so only `ping` has an answer.
@@ -37,4 +38,11 @@ pub(super) fn listen(lists: &[List]) -> Ask<'static> {
         "subscriptions/listen",
         format!(r#"{{"notifications":{asked}}}"#),
     )
+}
+
+/// Asks a modern server to announce updates of these resources.
+pub(super) fn listen_to(uris: &Uris) -> Ask<'static> {
+    let uris: Vec<&str> = uris.iter().map(|uri| &**uri).collect();
+    let params = json!({"notifications": {"resourceSubscriptions": uris}});
+    Ask::new("subscriptions/listen", params.to_string())
 }

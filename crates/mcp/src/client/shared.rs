@@ -1,5 +1,6 @@
 //! The state that handles, calls and tasks of one upstream share.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,6 +20,7 @@ use super::asked::{Asker, Meant, ServerRequests};
 use super::http::Connections;
 use super::info::ServerInfo;
 use super::options::UpstreamOptions;
+use super::watched::{self, Watched};
 use crate::wire::LongMessages;
 
 /// The state of the connection.
@@ -91,6 +93,8 @@ struct State {
     /// When the last connection was made.
     since: Option<Instant>,
     news: News,
+    /// When each wanted resource was updated last, as the count of updates.
+    updated: BTreeMap<Arc<str>, u64>,
 }
 
 /// How often each event was announced. A server may announce changes as often as it likes, so a
@@ -101,6 +105,8 @@ struct News {
     /// By list.
     changed: [u64; List::ALL.len()],
     stale: u64,
+    /// Those of all resources.
+    updates: u64,
 }
 
 /// How long a greeting waits for what the only client declares.
@@ -126,6 +132,10 @@ pub(super) struct Shared {
     /// The level of log messages that the server was told.
     pub(super) log_level: Mutex<Option<LogLevel>>,
     pub(super) requests: Arc<ServerRequests>,
+    /// The resources whose updates are wanted, of all instances together.
+    pub(super) watched: Arc<Watched>,
+    /// Whether its server is told of them: the first instance's is.
+    pub(super) tells_watched: bool,
     /// Ends the connection for good.
     pub(super) stop: CancellationToken,
     /// Ends the current connection. Once it is cancelled, the next token opens the next connection.
@@ -152,6 +162,8 @@ impl Shared {
             client: Mutex::default(),
             log_level: Mutex::default(),
             requests: Arc::default(),
+            tells_watched: first.is_none(),
+            watched: first.map(|first| first.watched.clone()).unwrap_or_default(),
             current: watch::Sender::new(stop.clone()),
             stop,
             state: watch::Sender::new(State {
@@ -160,6 +172,7 @@ impl Shared {
                 info: None,
                 since: None,
                 news: News::default(),
+                updated: BTreeMap::new(),
             }),
         })
     }
@@ -388,6 +401,35 @@ impl Shared {
         self.state.send_modify(changed);
     }
 
+    /// Notes that a resource may hold something else.
+    pub(super) fn resource_updated(&self, uri: &str) {
+        let concerned = self.watched.concerned(uri);
+        self.state.send_modify(|state| {
+            state.news.updates += 1;
+            if !concerned.is_empty() {
+                state.updated.retain(|uri, _| self.watched.is_wanted(uri));
+            }
+            let updates = concerned.into_iter().map(|uri| (uri, state.news.updates));
+            state.updated.extend(updates);
+        });
+    }
+
+    /// Takes a notification about what the server has. Returns `false` if it is none.
+    pub(super) fn takes(&self, notification: &str, params: Option<&Bytes>) -> bool {
+        match notification {
+            "notifications/resources/updated" => {
+                // one that does not say which may be any
+                self.resource_updated(&watched::uri_in(params).unwrap_or_default());
+            }
+            "notifications/subscriptions/acknowledged" => self.watched.acknowledge(params),
+            _ => match List::changed_by(notification) {
+                Some(list) => self.list_changed(list),
+                None => return false,
+            },
+        }
+        true
+    }
+
     /// Notes that what was read through some instance may not hold any more.
     pub(super) fn stale(&self) {
         self.state.send_modify(|state| state.news.stale += 1);
@@ -404,6 +446,8 @@ impl Shared {
             is_up: false,
             read,
             quiet_until: [Instant::now(); List::ALL.len()],
+            updated: VecDeque::new(),
+            updates_from: Instant::now(),
         }
     }
 }
@@ -433,7 +477,15 @@ pub(super) struct Events {
     read: News,
     /// When the next change of each list may be announced.
     quiet_until: [Instant; List::ALL.len()],
+    /// Updates that are announced next; `None` for resources that are not wanted.
+    updated: VecDeque<Option<Arc<str>>>,
+    /// When further ones may be.
+    updates_from: Instant,
 }
+
+/// The least time between two announced updates of a resource: what is kept of all resources is
+/// purged with each.
+const UPDATES_PAUSE: Duration = Duration::from_millis(100);
 
 /// Returns the least time between two announced changes of a list. What is done about each takes
 /// time, and a server may announce them without end. Clients hear of each change of prompts and
@@ -459,7 +511,9 @@ impl Events {
             let counts = changed.iter().zip(&self.read.changed);
             let waiting = counts.zip(&self.quiet_until);
             let waiting = waiting.filter(|((now, read), _)| now != read);
-            match waiting.map(|(_, until)| *until).min() {
+            let lists = waiting.map(|(_, until)| *until);
+            let is_updated = self.state.borrow().news.updates != self.read.updates;
+            match lists.chain(is_updated.then_some(self.updates_from)).min() {
                 Some(until) => sleep_until(until).await,
                 None => self.state.changed().await.ok()?,
             }
@@ -472,6 +526,7 @@ impl Events {
             losses,
             changed,
             stale,
+            updates,
         } = state.news;
         let is_lost = std::mem::replace(&mut self.read.losses, losses) != losses;
         if is_lost && (self.is_up || state.status.is_down()) {
@@ -494,7 +549,17 @@ impl Events {
         if std::mem::replace(&mut self.read.stale, stale) != stale {
             return Some(ServerEvent::Stale);
         }
-        None
+        if updates != self.read.updates && now >= self.updates_from {
+            let read = std::mem::replace(&mut self.read.updates, updates);
+            let new = state.updated.iter().filter(|(_, at)| **at > read);
+            let new = new.map(|(uri, _)| Some(uri.clone()));
+            self.updated.extend(new);
+            if self.updated.is_empty() {
+                self.updated.push_back(None);
+            }
+            self.updates_from = now + UPDATES_PAUSE;
+        }
+        self.updated.pop_front().map(ServerEvent::ResourceUpdated)
     }
 }
 
@@ -524,5 +589,44 @@ mod tests {
             advance(changes_pause(list)).await;
             assert_eq!([at_once().await, at_once().await], [1, 0]);
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn endless_updates_are_announced_with_pauses_and_the_last_too() {
+        let id = ServerId::new("s").unwrap();
+        let shared = Shared::new(id, UpstreamOptions::default(), None);
+        shared.watched.want(["a:dir", "b:x"].map(Arc::from).into());
+        let mut events = shared.subscribe();
+        let mut at_once = async || {
+            let mut heard = Vec::new();
+            while let Ok(event) = timeout(Duration::ZERO, events.next()).await {
+                let Some(ServerEvent::ResourceUpdated(uri)) = event else {
+                    panic!("{event:?}");
+                };
+                heard.push(uri.map(|uri| uri.to_string()));
+            }
+            heard
+        };
+        // what is below a wanted resource is a part of it; what is not wanted has no name
+        for (uri, heard) in [
+            ("a:dir/1", Some("a:dir")),
+            ("a:directory", None),
+            ("", None),
+        ] {
+            shared.resource_updated(uri);
+            assert_eq!(at_once().await, [heard.map(str::to_owned)], "{uri}");
+            advance(UPDATES_PAUSE).await;
+        }
+        let mut announced = 0;
+        for _ in 0..1005 {
+            for uri in ["a:dir", "b:x", "c:x"] {
+                shared.resource_updated(uri);
+            }
+            announced += at_once().await.len();
+            advance(Duration::from_millis(1)).await;
+        }
+        assert_eq!(announced, 22);
+        advance(UPDATES_PAUSE).await;
+        assert_eq!(at_once().await.len(), 2);
     }
 }

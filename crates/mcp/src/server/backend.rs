@@ -8,9 +8,10 @@ use callward_core::{
     BoxFuture, BoxStream, Caller, ClientCapabilities, ClientPeer, IdempotencyKey, Inbound, List,
     Method, PeerObserver, ProgressSink, ToolError, ToolOutput, TraceContext,
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::listing::Written;
+use crate::wire::Era;
 
 /// The backend of the server side: a list of tools, and a way to call them and all else.
 pub trait Backend: Send + Sync + 'static {
@@ -89,9 +90,34 @@ pub trait Backend: Send + Sync + 'static {
         let _ = caller;
     }
 
+    /// Returns what keeps the resources that a client subscribes to; `None` if there are no such
+    /// subscriptions. Called once for each session, and for each `subscriptions/listen` that names
+    /// resources. Default: none.
+    fn subscriber(&self, caller: &Arc<Caller>) -> Option<Arc<dyn Subscriber>> {
+        let _ = caller;
+        None
+    }
+
     /// Returns a stream with one item for each change of a list that a caller sees. Asked for once
     /// by each client that listens; its end ends the listening.
     fn changes(&self, caller: &Caller) -> BoxStream<'static, List>;
+}
+
+/// The resources that one client is subscribed to. Once it is dropped, there are none.
+pub trait Subscriber: fmt::Debug + Send + Sync {
+    /// Subscribes to the resource that this request reads.
+    ///
+    /// # Errors
+    ///
+    /// What the client is answered if it may not subscribe to it.
+    fn subscribe(self: Arc<Self>, read: CallRequest) -> BoxFuture<'static, Result<(), ToolError>>;
+
+    /// Ends the subscription to a resource, if there is one.
+    fn unsubscribe(&self, uri: &str);
+
+    /// Returns a stream with the URI of a resource, as clients see it, for each time that it was
+    /// updated.
+    fn updates(self: Arc<Self>) -> BoxStream<'static, String>;
 }
 
 /// What a client asks for, as far as its answer depends on which servers have started.
@@ -123,6 +149,8 @@ pub struct Introduction {
     pub methods: Vec<Method>,
     /// Whether to declare that log messages are sent. Default: `false`.
     pub logging: bool,
+    /// Whether to declare that clients may subscribe to resources. Default: `false`.
+    pub subscribe: bool,
 }
 
 impl Introduction {
@@ -136,6 +164,7 @@ impl Introduction {
             instructions: None,
             methods: Vec::new(),
             logging: false,
+            subscribe: false,
         }
     }
 }
@@ -207,6 +236,29 @@ pub struct CallRequest {
     /// The raw `_meta` object of the request, if it has keys beside those that are read into the
     /// other fields.
     pub meta: Option<Bytes>,
+}
+
+impl CallRequest {
+    /// Returns a request to read a resource, without a client that could be asked meanwhile.
+    pub(super) fn read(uri: &str, era: Era, caller: &Arc<Caller>, inbound: &Arc<Inbound>) -> Self {
+        Self {
+            method: Method::ReadResource,
+            name: uri.to_owned(),
+            arguments: json!({"uri": uri}).to_string().into(),
+            caller: caller.clone(),
+            trace: None,
+            baggage: None,
+            inbound: Some(inbound.clone()),
+            idempotency_key: None,
+            progress: None,
+            is_modern: era == Era::Modern,
+            capabilities: ClientCapabilities::default(),
+            client: None,
+            input_responses: None,
+            request_state: None,
+            meta: None,
+        }
+    }
 }
 
 impl fmt::Debug for CallRequest {

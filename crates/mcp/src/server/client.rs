@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use callward_core::{
-    BoxFuture, ClientCapabilities, ClientMethod, ClientPeer, ClientRefusal, LogLevel, readable,
+    BoxFuture, Caller, ClientCapabilities, ClientMethod, ClientPeer, ClientRefusal, LogLevel,
+    readable,
 };
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
 use super::answer::Answer;
+use super::{Backend, Subscriber};
 use crate::wire::{RequestId, RpcError, code, object, write};
 
 /// The method of log messages.
@@ -57,6 +59,8 @@ struct State {
     log_level: Option<LogLevel>,
     /// The way to the client beside its requests: the pipe, or the stream of the session.
     own: Option<mpsc::Sender<Answer>>,
+    /// The resources that it is subscribed to.
+    subscriber: Option<Arc<dyn Subscriber>>,
     next: u64,
     waiting: HashMap<u64, oneshot::Sender<Result<Bytes, RpcError>>>,
 }
@@ -84,6 +88,19 @@ impl SessionClient {
         !self.capabilities.is_empty() || self.state.lock().log_level.is_some()
     }
 
+    /// Returns what keeps the resources that the client is subscribed to.
+    pub(super) fn subscriber(
+        &self,
+        backend: &dyn Backend,
+        caller: &Arc<Caller>,
+    ) -> Option<Arc<dyn Subscriber>> {
+        let mut state = self.state.lock();
+        if state.subscriber.is_none() {
+            state.subscriber = backend.subscriber(caller);
+        }
+        state.subscriber.clone()
+    }
+
     /// Takes a response of the client.
     pub(super) fn answered(&self, id: Option<&RequestId>, outcome: Result<Bytes, RpcError>) {
         let id = id.and_then(RequestId::as_u64);
@@ -97,6 +114,7 @@ impl SessionClient {
     pub(super) fn ended(&self) {
         let mut state = self.state.lock();
         state.own = None;
+        state.subscriber = None;
         state.waiting.clear();
     }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use callward_core::{BoxFuture, BoxStream, Caller, ClientInfo, List, Method, SessionId, Transport};
-use futures_util::StreamExt;
 use futures_util::future::Either;
 use futures_util::stream::SelectAll;
+use futures_util::{FutureExt, StreamExt};
 use tokio::io::AsyncRead;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -17,7 +17,7 @@ use super::answer::Answer;
 use super::arrival::Arrival;
 use super::client::SessionClient;
 use super::error::Fault;
-use super::inflight::InFlight;
+use super::inflight::{Entered, InFlight};
 use super::request::{Request, cancelled_id, method, receive};
 use super::service::{Dispatcher, Step};
 use super::subscription::Subscription;
@@ -37,9 +37,12 @@ pub(super) struct Conversation {
     /// The writer ends once this, and the clones in tasks, are dropped.
     out: mpsc::Sender<Answer>,
     calls: Arc<InFlight>,
-    tasks: JoinSet<()>,
+    /// The requests that run; some open a subscription, which may be cancelled until it is taken.
+    tasks: JoinSet<Option<(Subscription, Entered)>>,
     /// Has the stream of changes while there are subscriptions.
     changes: SelectAll<BoxStream<'static, List>>,
+    /// Notifications of updated resources, of each subscription.
+    updates: SelectAll<BoxStream<'static, Answer>>,
     /// The revision a legacy client agreed on.
     agreed: Option<&'static str>,
     /// How a legacy client introduced itself.
@@ -64,6 +67,7 @@ impl Conversation {
             calls: Arc::default(),
             tasks: JoinSet::new(),
             changes: SelectAll::new(),
+            updates: SelectAll::new(),
             agreed: None,
             client: None,
             peer: None,
@@ -78,16 +82,24 @@ impl Conversation {
     where
         R: AsyncRead + Unpin,
     {
+        let refused = |fault: Fault| Some(Answer::refusal(&fault));
         loop {
             tokio::select! {
                 () = self.out.closed() => return Ok(()),
-                Some(_) = self.tasks.join_next() => {}
+                Some(done) = self.tasks.join_next() => {
+                    if let Ok(Some((subscription, entered))) = done
+                        && entered.cancelled().now_or_never().is_none()
+                    {
+                        let answer = self.listen(subscription);
+                        say(&self.out, answer.unwrap_or_else(refused)).await;
+                    }
+                }
+                Some(updated) = self.updates.next() => say(&self.out, Some(updated)).await,
                 changed = self.changes.next(), if !self.changes.is_empty() => {
                     self.notify(changed).await;
                 }
                 line = lines.next() => match line {
                     Ok(Some(line)) => {
-                        let refused = |fault: Fault| Some(Answer::refusal(&fault));
                         let answer = self.take(&line).unwrap_or_else(refused);
                         say(&self.out, answer).await;
                     }
@@ -173,7 +185,8 @@ impl Conversation {
         if era == Era::Legacy {
             arrival.client.clone_from(&self.peer);
         }
-        if request.relayed.is_some() || starting.is_some() {
+        let takes_time = request.relayed.is_some() || request.method == method::SUBSCRIBE;
+        if takes_time || starting.is_some() {
             if self.tasks.len() >= MAX_CALLS {
                 return Err(too_many("calls are running", MAX_CALLS));
             }
@@ -183,7 +196,20 @@ impl Conversation {
         }
         match self.dispatcher.serve(&request, arrival)? {
             Step::Done(answer) => Ok(Some(answer)),
-            Step::Listen(subscription) => self.listen(subscription),
+            Step::Listen(subscription, inbound) if subscription.has_resources() => {
+                let (backend, caller) = (self.dispatcher.backend.clone(), self.caller.clone());
+                let entered = self.calls.enter(&request.id);
+                self.tasks.spawn(async move {
+                    tokio::select! {
+                        () = entered.cancelled() => None,
+                        open = subscription.open(&*backend, &caller, inbound) => {
+                            Some((open, entered))
+                        }
+                    }
+                });
+                Ok(None)
+            }
+            Step::Listen(subscription, _) => self.listen(subscription),
             // not reached: calls were spawned
             Step::Call(_) => Ok(None),
         }
@@ -197,12 +223,13 @@ impl Conversation {
         starting: Option<BoxFuture<'static, ()>>,
     ) {
         let (dispatcher, out) = (Arc::clone(&self.dispatcher), self.out.clone());
+        let caller = self.caller.clone();
         let entered = self.calls.enter(&request.id);
         self.tasks.spawn(async move {
             if let Some(starting) = starting {
                 tokio::select! {
                     biased;
-                    () = entered.cancelled() => return,
+                    () = entered.cancelled() => return None,
                     () = starting => {}
                 }
             }
@@ -213,11 +240,17 @@ impl Conversation {
                     call.entered = Some(entered);
                     call.run().await.ok()
                 }
-                // not reached: a subscription does not wait
-                Ok(Step::Listen(_)) => None,
+                Ok(Step::Listen(subscription, inbound)) => {
+                    let opened = subscription.open(&*dispatcher.backend, &caller, inbound);
+                    return tokio::select! {
+                        () = entered.cancelled() => None,
+                        opened = opened => Some((opened, entered)),
+                    };
+                }
                 Err(fault) => Some(Answer::refusal(&fault.under(Some(&request.id)))),
             };
             say(&out, answer).await;
+            None
         });
     }
 
@@ -232,6 +265,7 @@ impl Conversation {
             let changes = self.dispatcher.backend.changes(&self.caller);
             self.changes.push(changes);
         }
+        self.updates.push(subscription.updates());
         let acknowledged = subscription.acknowledged();
         self.subscriptions.push(subscription);
         Ok(acknowledged)
@@ -243,8 +277,11 @@ impl Conversation {
                 if self.session.is_none() {
                     self.session = self.dispatcher.session("pipe");
                 }
+                let backend = &*self.dispatcher.backend;
+                let peer = self.peer.as_ref();
+                let subscriber = peer.and_then(|peer| peer.subscriber(backend, &self.caller));
                 // a client that cannot be subscribed is not notified
-                let _ = self.listen(Subscription::LEGACY);
+                let _ = self.listen(Subscription::legacy(subscriber));
             }
             method::ROOTS_CHANGED => self.dispatcher.backend.roots_changed(&self.caller),
             method::CANCELLED => {

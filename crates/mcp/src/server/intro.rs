@@ -52,6 +52,9 @@ fn capabilities(info: &Introduction) -> Value {
             None => capabilities["completions"] = json!({}),
         }
     }
+    if info.subscribe && capabilities.get("resources").is_some() {
+        capabilities["resources"]["subscribe"] = true.into();
+    }
     if info.logging {
         capabilities["logging"] = json!({});
     }

@@ -29,7 +29,7 @@ mod service;
 mod stdio;
 mod subscription;
 
-pub use self::backend::{Asked, Backend, CallRequest, Introduction, ToolListing};
+pub use self::backend::{Asked, Backend, CallRequest, Introduction, Subscriber, ToolListing};
 pub use self::error::RUNTIME_ERROR;
 pub use self::http::{
     Anonymous, HostPattern, HostRefused, HttpEndpoint, HttpOptions, Identified, Identify,

@@ -26,6 +26,8 @@ pub(super) mod method {
     pub(in crate::server) const ROOTS_CHANGED: &str = "notifications/roots/list_changed";
     pub(in crate::server) const SET_LEVEL: &str = "logging/setLevel";
     pub(in crate::server) const PING: &str = "ping";
+    pub(in crate::server) const SUBSCRIBE: &str = "resources/subscribe";
+    pub(in crate::server) const UNSUBSCRIBE: &str = "resources/unsubscribe";
 
     /// Returns `true` if a method asks what the server is or offers.
     pub(in crate::server) fn is_list(method: &str) -> bool {
@@ -35,10 +37,19 @@ pub(super) mod method {
 
     /// Returns the name of a method that is served: what clients make up is in no metric.
     pub(in crate::server) fn known(method: &str) -> Option<&'static str> {
-        [DISCOVER, INITIALIZE, LISTEN, LIST_TOOLS, PING, SET_LEVEL]
-            .into_iter()
-            .chain(Method::ALL.iter().map(|relayed| relayed.as_str()))
-            .find(|known| *known == method)
+        [
+            DISCOVER,
+            INITIALIZE,
+            LISTEN,
+            LIST_TOOLS,
+            PING,
+            SET_LEVEL,
+            SUBSCRIBE,
+            UNSUBSCRIBE,
+        ]
+        .into_iter()
+        .chain(Method::ALL.iter().map(|relayed| relayed.as_str()))
+        .find(|known| *known == method)
     }
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use callward_core::{
-    BoxFuture, Delivery, ErrorKind, LogLevel, Method, PeerObserver, PeerOutcome, PeerRequest,
-    PeerSide, ToolError,
+    BoxFuture, Delivery, ErrorKind, Inbound, LogLevel, Method, PeerObserver, PeerOutcome,
+    PeerRequest, PeerSide, ToolError, ToolOutput,
 };
 use http::StatusCode;
 use tokio::time::Instant;
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::answer::Answer;
 use super::arrival::Arrival;
-use super::client::{Outlet, Reached};
+use super::client::{Outlet, Reached, SessionClient};
 use super::error::Fault;
 use super::listing::Audience;
 use super::progress::Relay;
@@ -43,8 +43,8 @@ pub(super) enum Step {
     Done(Answer),
     /// A call runs.
     Call(RunningCall),
-    /// The client subscribes to changes.
-    Listen(Subscription),
+    /// The client subscribes to changes, with a request that came so.
+    Listen(Subscription, Inbound),
 }
 
 impl Dispatcher {
@@ -67,6 +67,12 @@ impl Dispatcher {
             method::CALL_TOOL => {
                 let name = request.name.as_deref()?;
                 self.backend.starting(Asked::Call(name))
+            }
+            method::SUBSCRIBE => Some(listed),
+            method::LISTEN => {
+                let has_resources = |asked: Subscription| asked.has_resources();
+                let waits = Subscription::of(request).is_ok_and(has_resources);
+                waits.then_some(listed)
             }
             _ if request.relayed.is_some() => Some(listed),
             _ => None,
@@ -110,7 +116,10 @@ impl Dispatcher {
     fn step(&self, request: &Request, arrival: Arrival) -> Result<Step, Fault> {
         let begins = match request.relayed {
             Some(method) => !method.is_list(),
-            None => [method::INITIALIZE, method::LISTEN].contains(&request.method.as_str()),
+            None => matches!(
+                request.method.as_str(),
+                method::INITIALIZE | method::LISTEN | method::SUBSCRIBE
+            ),
         };
         if self.drain.is_cancelled() && begins {
             return Err(self.refuse_new(request, arrival));
@@ -136,8 +145,15 @@ impl Dispatcher {
                 }
                 Bytes::from_static(b"{}")
             }
+            (Era::Legacy, method::SUBSCRIBE | method::UNSUBSCRIBE) => {
+                return self.subscribe(request, arrival);
+            }
             (Era::Modern, method::DISCOVER) => intro::discover(&self.backend.info(&arrival.caller)),
-            (Era::Modern, method::LISTEN) => return Subscription::of(request).map(Step::Listen),
+            (Era::Modern, method::LISTEN) => {
+                let inbound = arrival.of(request).inbound;
+                let subscription = Subscription::of(request)?;
+                return Ok(Step::Listen(subscription, inbound));
+            }
             (_, list) if method::is_list(list) && request.params.get("cursor").is_some() => {
                 let reason = "unknown cursor: the whole list is one page";
                 return Err(Fault::invalid_params(reason));
@@ -169,6 +185,42 @@ impl Dispatcher {
             },
         };
         Ok(Step::Done(Answer::result(&request.id, &result)))
+    }
+
+    /// Subscribes the client of a session to a resource, or ends that.
+    fn subscribe(&self, request: &Request, arrival: Arrival) -> Result<Step, Fault> {
+        let (backend, name) = (&*self.backend, &request.method);
+        let of_session = |client: Arc<SessionClient>| client.subscriber(backend, &arrival.caller);
+        let subscriber = arrival.client.clone().and_then(of_session);
+        let offered = subscriber.filter(|_| backend.info(&arrival.caller).subscribe);
+        let subscriber = offered.ok_or_else(|| Fault::method_not_found(arrival.era, name))?;
+        let uri = request.params.text("uri");
+        let uri = uri.ok_or_else(|| Fault::invalid_params("`uri` must be a string"))?;
+        let done = Bytes::from_static(b"{}");
+        if name == method::UNSUBSCRIBE {
+            subscriber.unsubscribe(&uri);
+            return Ok(Step::Done(Answer::result(&request.id, &done)));
+        }
+        let (era, arrival) = (arrival.era, arrival.of(request));
+        let inbound = Arc::new(arrival.inbound);
+        let read = CallRequest::read(&uri, era, &arrival.caller, &inbound);
+        let subscribed = subscriber.subscribe(read);
+        let subscribed = async move {
+            subscribed.await?;
+            ToolOutput::from_json(done).map_err(|error| {
+                ToolError::new(ErrorKind::Internal, Delivery::Answered, error.to_string())
+            })
+        };
+        Ok(Step::Call(RunningCall {
+            id: request.id.clone(),
+            era,
+            method: Method::ReadResource,
+            name: request.method.clone(),
+            outlet: None,
+            future: Some(Box::pin(subscribed)),
+            inbound,
+            entered: None,
+        }))
     }
 
     fn refuse_new(&self, request: &Request, arrival: Arrival) -> Fault {

@@ -13,10 +13,12 @@ use super::link::{HttpLink, Known};
 use super::resume::events;
 use super::session::Session;
 use crate::client::answer::RequestError;
+use crate::client::ask::Ask;
 use crate::client::backoff::Backoff;
 use crate::client::handshake::PROBE_TIMEOUT;
 use crate::client::peer;
 use crate::client::shared::UpstreamStatus;
+use crate::client::watched;
 use crate::wire::{Era, Message, SHORT};
 
 /// Runs until the upstream is stopped. In between, the session may be ended and another one made.
@@ -95,15 +97,18 @@ async fn attend(link: &Arc<HttpLink>) {
             continue;
         };
         if !session.may_have_stream() {
-            drop(session); // the last one who holds it ends it
-            return std::future::pending().await;
+            return subscribe(link, &session).await;
         }
         if was_listening {
             // changes between the two streams were not announced
             shared.lists_changed();
         }
         let since = Instant::now();
-        match listen(link, &session).await {
+        let listened = tokio::select! {
+            listened = listen(link, &session) => listened,
+            () = subscribe(link, &session) => Ok(()),
+        };
+        match listened {
             Ok(()) => was_listening = true,
             Err(RequestError::SessionGone) => {
                 // the server lost the session, and with it its state for this client
@@ -125,6 +130,19 @@ async fn attend(link: &Arc<HttpLink>) {
         session.doubt();
         backoff.ended(since);
     }
+}
+
+/// Subscribes to the resources that are wanted; never returns.
+async fn subscribe(link: &Arc<HttpLink>, session: &Session) {
+    if !(session.info.subscribes && link.shared.tells_watched) {
+        return std::future::pending().await;
+    }
+    let asked = link.clone();
+    let request = move |ask: Ask<'static>| -> watched::Asking {
+        let link = asked.clone();
+        Box::pin(async move { link.request(&ask).await })
+    };
+    watched::follow(&link.shared, session.info.era, &request).await;
 }
 
 /// Follows the stream of a session until it ends.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use callward_core::redact::Known;
-use callward_core::{ClientMethod, Delivery, ErrorKind, List, ProgressSink, ToolError};
+use callward_core::{ClientMethod, Delivery, ErrorKind, ProgressSink, ToolError};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 
@@ -306,12 +306,11 @@ pub(super) fn aside(
             method,
             params: Some(params),
         } if method == "notifications/progress" => link.reports.report(&params),
-        Message::Notification { method, .. } => match List::changed_by(&method) {
-            Some(list) => link.shared.list_changed(list),
-            None => {
+        Message::Notification { method, params } => {
+            if !link.shared.takes(&method, params.as_ref()) {
                 tracing::trace!(server = %link.shared.id, method, "a message of no concern");
             }
-        },
+        }
         Message::Request { id, method, params } if session.info.era == Era::Legacy => {
             let Some(asked) = ClientMethod::by_name(&method) else {
                 return link.notices.reply(session, reply(&id, &method));

@@ -166,6 +166,13 @@ impl Pool {
         self.when_one_ends(open).await.map_err(|_| closed())
     }
 
+    /// Keeps the lead open from now on, or no longer.
+    pub(in crate::client) fn keep_lead(self: &Arc<Self>, keeps: bool) {
+        let start = |number, is_lead, declares| self.start(number, is_lead, declares);
+        self.table.lock().keep_lead(keeps, Instant::now(), start);
+        self.sweep_from_now_on();
+    }
+
     /// Returns the lead if it is open.
     pub(in crate::client) fn opened_lead(&self) -> Option<Handle> {
         self.table.lock().opened_lead()
@@ -403,6 +410,8 @@ async fn follow(pool: Weak<Pool>, number: u64, mut events: Events) {
         if event == ServerEvent::Up && !was_up {
             was_up = true;
             pool.table.lock().started(number, Instant::now());
+        } else if let ServerEvent::ResourceUpdated(uri) = event {
+            pool.lead.resource_updated(&uri.unwrap_or_default());
         } else if was_up {
             pool.lead.stale();
             if !matches!(event, ServerEvent::Down(_)) {

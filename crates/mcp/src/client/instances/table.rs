@@ -22,6 +22,8 @@ pub(super) struct Table<H> {
     entries: BTreeMap<u64, Entry<H>>,
     /// The lead serves calls that all share: it ends with no owner, and serves no further one.
     lead_is_shared: bool,
+    /// The lead stays open, and is started again when it has ended.
+    keeps_lead: bool,
     owners: HashMap<Key, u64>,
     next: u64,
     closed: bool,
@@ -60,6 +62,7 @@ impl<H: Clone> Table<H> {
                 Entry::new(lead, true, ClientCapabilities::default(), now),
             )]),
             lead_is_shared: false,
+            keeps_lead: false,
             owners: HashMap::new(),
             next: 1,
             closed: false,
@@ -150,6 +153,19 @@ impl<H: Clone> Table<H> {
         Ok(handle)
     }
 
+    /// Keeps the lead open from now on, or no longer; starts it if it is closed.
+    pub(super) fn keep_lead(
+        &mut self,
+        keeps: bool,
+        now: Instant,
+        mut start: impl FnMut(u64, bool, Option<ClientCapabilities>) -> H,
+    ) {
+        self.keeps_lead = keeps && !self.closed;
+        if self.keeps_lead && self.lead().is_none() {
+            self.start(now, None, &mut start);
+        }
+    }
+
     /// Returns the lead if it is open.
     pub(super) fn opened_lead(&self) -> Option<H> {
         self.lead()?.1.handle.clone()
@@ -222,7 +238,7 @@ impl<H: Clone> Table<H> {
         if let Some((number, _)) = self.lead() {
             self.ended(number);
         }
-        if self.spare > 0 && !self.closed {
+        if (self.spare > 0 || self.keeps_lead) && !self.closed {
             self.start(now, None, &mut start);
         }
     }
@@ -246,6 +262,7 @@ impl<H: Clone> Table<H> {
         let mut overdue = Vec::new();
         for (number, entry) in &self.entries {
             let waits = match (entry.is_fresh(), entry.is_lead) {
+                (_, true) if self.keeps_lead => true,
                 (true, true) => self.spare > 0 || self.lead_is_shared || lead_is_down,
                 (true, false) if surplus > 0 => {
                     surplus -= 1;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use callward_core::redact::Known;
-use callward_core::{ClientMethod, List, Outbound, Transport};
+use callward_core::{ClientMethod, Outbound, Transport};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
@@ -346,12 +346,8 @@ impl Connection {
                     sink.report(params); // outside of the lock: it is not our code
                 }
             }
-            _ => match List::changed_by(method) {
-                Some(list) => shared.list_changed(list),
-                None => {
-                    tracing::trace!(server = %shared.id, method, "a notification of no concern");
-                }
-            },
+            _ if shared.takes(method, params) => {}
+            _ => tracing::trace!(server = %shared.id, method, "a notification of no concern"),
         }
     }
 }

@@ -15,10 +15,12 @@ use super::session;
 use super::stderr::known_secrets;
 use super::supervised::not_started;
 use crate::client::answer::RequestError;
+use crate::client::ask::Ask;
 use crate::client::backoff::Backoff;
 use crate::client::info::ServerInfo;
 use crate::client::peer;
 use crate::client::shared::{Loss, Shared, UpstreamStatus};
+use crate::client::watched;
 use crate::observed::SessionTimer;
 use crate::wire::Era;
 
@@ -161,12 +163,19 @@ async fn attend(
     let _session = SessionTimer::begin(observer, PeerSide::Client, "pipe");
     let announces = info.announces.clone();
     let listens = info.era == Era::Modern && !announces.is_empty();
+    let (subscribes, era) = (info.subscribes && shared.tells_watched, info.era);
+    let subscribed = live.clone();
+    let request = move |ask: Ask<'static>| -> watched::Asking {
+        let live = subscribed.clone();
+        Box::pin(async move { live.connection.request(&ask, &live.style).await })
+    };
     link.state.send_replace(LinkState::Live(live.clone()));
     shared.greeted(Arc::new(info));
     tokio::select! {
         () = stop.cancelled() => connection.close("shutting down"),
         () = connection.closed.cancelled() => {}
         () = listen(shared, &live, &announces), if listens => {}
+        () = watched::follow(shared, era, &request), if subscribes => {}
     }
     link.state.send_replace(LinkState::Lost(Instant::now()));
     connection.reason()

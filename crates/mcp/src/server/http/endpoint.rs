@@ -128,7 +128,7 @@ impl Endpoint {
     }
 
     /// Opens the notification stream of a session: GET.
-    pub(super) fn listen(&self, caller: &Caller, parts: &Parts) -> Result<Response, Fault> {
+    pub(super) fn listen(&self, caller: &Arc<Caller>, parts: &Parts) -> Result<Response, Fault> {
         if !Accepts::of(&parts.headers).events {
             return Err(not_acceptable(accept::EVENT_STREAM));
         }
@@ -136,12 +136,20 @@ impl Endpoint {
         let replaced = session.open_stream();
         let (out, asked) = mpsc::channel(REPORTS);
         session.peer.reach_by(out);
+        let backend = &*self.dispatcher.backend;
+        let subscriber = session.peer.subscriber(backend, &session.caller_of(caller));
         let end = async move {
             replaced.cancelled().await;
             // held by the stream, so that it does not count as idle
             drop(session);
         };
-        Ok(self.notify(caller, parts, Subscription::LEGACY, Some(asked), end))
+        Ok(self.notify(
+            caller,
+            parts,
+            Subscription::legacy(subscriber),
+            Some(asked),
+            end,
+        ))
     }
 
     /// Ends a session: DELETE.

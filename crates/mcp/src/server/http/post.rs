@@ -170,8 +170,10 @@ async fn answer(
             let messages = stream::iter(first).chain(call_messages(answer, (out, queue)));
             Ok(respond(messages, keep_alive))
         }
-        Step::Listen(_) if !accepts.events => Err(not_acceptable(accept::PRESCRIBED)),
-        Step::Listen(subscription) => {
+        Step::Listen(..) if !accepts.events => Err(not_acceptable(accept::PRESCRIBED)),
+        Step::Listen(subscription, inbound) => {
+            let backend = &*endpoint.dispatcher.backend;
+            let subscription = subscription.open(backend, caller, inbound).await;
             Ok(endpoint.notify(caller, parts, subscription, None, pending()))
         }
     }

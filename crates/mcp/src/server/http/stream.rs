@@ -48,7 +48,7 @@ pub(super) fn call_messages(
     stream::select(answered, messages)
 }
 
-/// The messages of one subscription: the acknowledgement, each change, what the client is asked, and
+/// The messages of one subscription: the acknowledgement, each change and update, what the client is asked, and
 /// the answer at the end.
 pub(super) fn notifications(
     subscription: Subscription,
@@ -57,10 +57,12 @@ pub(super) fn notifications(
     end: impl Future<Output = ()> + Send + 'static,
 ) -> impl Stream<Item = Answer> + Send + 'static {
     let (first, last) = (subscription.acknowledged(), subscription.ended());
+    let updates = subscription.updates().map(Some);
     let changes = changes.filter_map(move |list| ready(subscription.list_changed(list)));
     let asked = asked.map(|mut asked| stream::poll_fn(move |cx| asked.poll_recv(cx)));
     // the stream ends with the changes
     let changes = changes.map(Some).chain(stream::iter([None]));
+    let changes = stream::select(changes, updates);
     let asked = stream::iter(asked).flatten().map(Some);
     let messages = stream::select(changes, asked).take_while(|message| ready(message.is_some()));
     let messages = messages.filter_map(ready).take_until(end);
