@@ -5,14 +5,11 @@ Usage: conformance_client.py URL. The suite's environment has the revision and t
 """
 
 import base64
-import contextlib
-import http.client
 import json
 import os
 import pathlib
 import sys
 import tempfile
-import threading
 
 import raw
 import stage
@@ -33,16 +30,8 @@ class Client(raw.Http):
     def open(self):
         super().open()
         if self._session:
-            threading.Thread(target=self._listen, daemon=True).start()
+            self.listen()
         return self
-
-    def _listen(self):
-        connection = http.client.HTTPConnection(self._url.hostname, self._url.port)
-        connection.request("GET", self._url.path, headers={
-            "Accept": "text/event-stream", "Mcp-Session-Id": self._session,
-            "MCP-Protocol-Version": self.era})
-        with contextlib.suppress(raw.Failed, OSError):
-            self._answer(connection.getresponse(), "none of this", float("inf"))
 
     def _named(self, message):
         found = super()._named(message)

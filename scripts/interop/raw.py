@@ -4,6 +4,7 @@ The SDKs drop members they do not know, so what a gateway loses or adds can only
 Speaks both eras: the handshake (2025-11-25) and the stateless one (2026-07-28).
 """
 
+import contextlib
 import http.client
 import itertools
 import json
@@ -17,14 +18,21 @@ LEGACY, MODERN = "2025-11-25", "2026-07-28"
 CLIENT = {"name": "callward-interop", "version": "1"}
 CAPABILITIES = {"elicitation": {"form": {}}}
 TIMEOUT = 60.0
+ANSWERS = {
+    "ping": {},
+    "roots/list": {"roots": [{"uri": "file:///work", "name": "work"}]},
+    "sampling/createMessage": {"role": "assistant", "model": "none",
+                               "content": {"type": "text", "text": "a reply"}},
+}
 
 
 class Failed(Exception):
     """A request that got a JSON-RPC error, no answer in time, or a lost connection."""
 
-    def __init__(self, kind, message):
+    def __init__(self, kind, message, error=None):
         super().__init__(f"{kind}: {message}")
         self.kind = kind
+        self.error = error
 
 
 class Peer:
@@ -34,13 +42,15 @@ class Peer:
         self.era = era
         self.capabilities = CAPABILITIES if capabilities is None else capabilities
         self._ids = itertools.count(1)
+        # the server's requests and notifications
+        self.heard = []
 
     def open(self):
         if self.era == LEGACY:
             params = {"protocolVersion": LEGACY, "capabilities": self.capabilities,
                       "clientInfo": CLIENT}
             self.server = self.request("initialize", params)
-            self._send({"jsonrpc": "2.0", "method": "notifications/initialized"}, None, 10)
+            self.notify("notifications/initialized")
         else:
             self.server = self.request("server/discover", {})
         return self
@@ -56,8 +66,12 @@ class Peer:
         message = {"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": params}
         answer = self._send(message, message["id"], timeout)
         if "error" in answer:
-            raise Failed("error", f"{answer['error'].get('code')} {answer['error'].get('message')}")
+            code, said = answer["error"].get("code"), answer["error"].get("message")
+            raise Failed("error", f"{code} {said}", answer["error"])
         return answer["result"]
+
+    def notify(self, method):
+        self._send({"jsonrpc": "2.0", "method": method}, None, 10)
 
     def call(self, tool, arguments, timeout=TIMEOUT):
         return self.request("tools/call", {"name": tool, "arguments": arguments}, timeout)
@@ -82,8 +96,8 @@ class Peer:
 
 def reply_to(request):
     """What this client answers when the server asks it something: yes, or that it cannot."""
-    if request["method"] == "ping":
-        return {"jsonrpc": "2.0", "id": request["id"], "result": {}}
+    if request["method"] in ANSWERS:
+        return {"jsonrpc": "2.0", "id": request["id"], "result": ANSWERS[request["method"]]}
     if request["method"] == "elicitation/create":
         schema = request["params"].get("requestedSchema", {})
         fields = schema.get("properties", {}).items()
@@ -116,6 +130,8 @@ class Stdio(Peer):
     def _read(self):
         for line in self.process.stdout:
             message = json.loads(line)
+            if "method" in message:
+                self.heard.append(message)
             if "method" in message and "id" in message:
                 self._write(reply_to(message))
             elif "id" in message and message["id"] in self._waiting:
@@ -159,10 +175,22 @@ class Stdio(Peer):
 class Http(Peer):
     """Streamable HTTP, a connection a message: slow, and nothing is hidden by reuse."""
 
-    def __init__(self, url, era=LEGACY):
-        super().__init__(era)
+    def __init__(self, url, era=LEGACY, capabilities=None):
+        super().__init__(era, capabilities)
         self._url = urllib.parse.urlsplit(url)
         self._session = None
+
+    def listen(self):
+        """Answers and records what a legacy server sends outside the answers to requests."""
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self):
+        connection = http.client.HTTPConnection(self._url.hostname, self._url.port)
+        connection.request("GET", self._url.path, headers={
+            "Accept": "text/event-stream", "Mcp-Session-Id": self._session,
+            "MCP-Protocol-Version": self.era})
+        with contextlib.suppress(Failed, OSError):
+            self._answer(connection.getresponse(), "none of this", float("inf"))
 
     def _named(self, message):
         """The headers by which a modern server knows a request without its body."""
@@ -218,6 +246,8 @@ class Http(Peer):
             event = json.loads(line[5:])
             if event.get("id") == wanted and "method" not in event:
                 return event
+            if "method" in event:
+                self.heard.append(event)
             if "method" in event and "id" in event:
                 connection, answered = self._post(reply_to(event), TIMEOUT)
                 answered.read()

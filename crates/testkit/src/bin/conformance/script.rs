@@ -48,7 +48,7 @@ pub(crate) struct Entry {
     #[serde(default)]
     pub(crate) progress: Vec<f64>,
     /// The notification to subscribers
-    pub(crate) changed: Option<String>,
+    pub(crate) changed: Option<Value>,
     #[serde(default)]
     pub(crate) delay_ms: u64,
     pub(crate) task: Option<Support>,

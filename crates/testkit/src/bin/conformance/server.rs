@@ -5,7 +5,7 @@
 )]
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -18,10 +18,12 @@ use rmcp::model::{
     ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
     LoggingLevel, LoggingMessageNotificationParam, PaginatedRequestParams,
     ProgressNotificationParam, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
-    ReadResourceResult, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
-    SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
+    ReadResourceResult, ServerConfig, ServerNotification, SetLevelRequestParams,
+    SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
 };
-use rmcp::service::{RequestContext, SubscriptionContext, SubscriptionSink};
+use rmcp::service::{
+    NotificationContext, Peer, RequestContext, SubscriptionContext, SubscriptionSink,
+};
 use rmcp::task_manager::TaskManager;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde::de::DeserializeOwned;
@@ -43,7 +45,13 @@ pub(crate) struct Server {
     versions: Cow<'static, [ProtocolVersion]>,
     tasks: TaskManager,
     subscriptions: Arc<Mutex<BTreeMap<u64, SubscriptionSink>>>,
+    /// The clients of the legacy era, and the resources that one of them subscribed to
+    legacy: Arc<Mutex<Vec<Peer<RoleServer>>>>,
+    watched: Arc<Mutex<BTreeSet<String>>>,
     last: Arc<AtomicU64>,
+    cancelled: Arc<AtomicU64>,
+    /// How often the list of tools has changed, which it states
+    changes: Arc<AtomicU64>,
 }
 
 impl Server {
@@ -53,7 +61,11 @@ impl Server {
             versions,
             tasks: TaskManager::new(),
             subscriptions: Arc::default(),
+            legacy: Arc::default(),
+            watched: Arc::default(),
             last: Arc::default(),
+            cancelled: Arc::default(),
+            changes: Arc::default(),
         })
     }
 
@@ -77,13 +89,22 @@ impl Server {
             }
             sleep(PAUSE).await;
         }
+        let Some(changed) = &entry.changed else {
+            return;
+        };
+        self.changes.fetch_add(1, Ordering::Relaxed);
+        let notification = || parse::<ServerNotification>(changed.clone()).ok();
         let sinks: Vec<_> = self.subscriptions.lock().values().cloned().collect();
-        let changed = entry.changed.as_ref();
-        let changed = changed.and_then(|method| parse(json!({"method": method})).ok());
-        for (sink, notification) in sinks.iter().zip(std::iter::repeat(changed)) {
-            if let Some(notification) = notification {
-                // refused by a subscription to other changes
-                _ = sink.send(notification).await;
+        for (sink, notification) in sinks.iter().zip(std::iter::from_fn(notification)) {
+            // refused by a subscription to other changes
+            _ = sink.send(notification).await;
+        }
+        let uri = changed["params"]["uri"].as_str();
+        if uri.is_none_or(|uri| self.watched.lock().contains(uri)) {
+            let peers = self.legacy.lock().clone();
+            for (peer, notification) in peers.iter().zip(std::iter::from_fn(notification)) {
+                // a client that has gone
+                _ = peer.send_notification(notification).await;
             }
         }
     }
@@ -117,7 +138,13 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: Context,
     ) -> Result<ListToolsResult, ErrorData> {
-        list("tools", offers(&self.script.tools))
+        let changes = self.changes.load(Ordering::Relaxed);
+        let values = parse(json!({"changes": changes}))?;
+        list(
+            "tools",
+            self.script
+                .fill(&json!(offers(&self.script.tools)), &values),
+        )
     }
 
     async fn call_tool(
@@ -146,14 +173,21 @@ impl ServerHandler for Server {
             responses: request.input_responses,
             state: request.request_state,
         };
-        let values = match Rounds::of(&self.script, entry, sent, &context).await? {
+        let mut values = match Rounds::of(&self.script, entry, sent, &context).await? {
             Rounds::Over(values) => values,
             Rounds::Next(result) => return Ok(result.into()),
         };
         if entry.task.is_some() && knows_tasks {
             return Ok(tasks::start(&self.tasks, &self.script, entry, values).into());
         }
-        sleep(tasks::delay(entry, &values)).await;
+        tokio::select! {
+            () = sleep(tasks::delay(entry, &values)) => {}
+            () = context.ct.cancelled() => {
+                self.cancelled.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        let cancelled = self.cancelled.load(Ordering::Relaxed);
+        values.insert("cancelled".to_owned(), cancelled.into());
         self.notify(entry, &context).await;
         let result: CallToolResult = self.script.answer(entry, &values)?;
         Ok(result.into())
@@ -227,11 +261,17 @@ impl ServerHandler for Server {
         Ok(result.into())
     }
 
-    async fn subscribe(&self, _: SubscribeRequestParams, _: Context) -> Result<(), ErrorData> {
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        self.legacy.lock().push(context.peer);
+    }
+
+    async fn subscribe(&self, on: SubscribeRequestParams, _: Context) -> Result<(), ErrorData> {
+        self.watched.lock().insert(on.uri);
         Ok(())
     }
 
-    async fn unsubscribe(&self, _: UnsubscribeRequestParams, _: Context) -> Result<(), ErrorData> {
+    async fn unsubscribe(&self, of: UnsubscribeRequestParams, _: Context) -> Result<(), ErrorData> {
+        self.watched.lock().remove(&of.uri);
         Ok(())
     }
 
