@@ -191,7 +191,8 @@ pub(crate) async fn relayed(
     if method.is_of_task() {
         let (call, task) = runtime.rounds.of_task(stack, &request).map_err(refused)?;
         let call = of_client(runtime, call, &request, meta, &exchange);
-        return task.shown(stack.run(call).await, &request);
+        let shown = task.shown(stack.run(call).await, &request)?;
+        return Ok((None, shown));
     }
     let pin = exchange.round.as_ref().map(|(_, server)| server);
     let relayed = relay::Request {
