@@ -11,7 +11,7 @@ use callward_core::lint;
 use callward_core::{
     BoxFuture, BoxStream, Caller, Delivery, ErrorKind, FreshnessMode, InstanceStatus, Instances,
     InvalidOutput, Method, OutputStatus, PeerOutcome, ServerEvent, ServerId, Tool, ToolCall,
-    ToolDefinition, ToolError, ToolOutput, ToolServer, Watch,
+    ToolDefinition, ToolError, ToolOutput, ToolServer, Watch, nest_ours,
 };
 use futures_util::stream;
 use memchr::memmem;
@@ -384,6 +384,10 @@ fn failed(method: Method, error: RequestError) -> ToolError {
 }
 
 fn read_output(method: Method, body: Bytes) -> Result<ToolOutput, ToolError> {
+    let body = match method {
+        Method::GetTask => with_ours_nested_in_result(body),
+        _ => body,
+    };
     let output = ToolOutput::from_json(body).and_then(ToolOutput::with_ours_nested);
     if let Ok(output) = &output
         && let Some(member) = lacking(method, output)
@@ -401,6 +405,17 @@ fn read_output(method: Method, body: Bytes) -> Result<ToolOutput, ToolError> {
         };
         ToolError::new(ErrorKind::Protocol, Delivery::Answered, message).with_source(error)
     })
+}
+
+/// Treats the result of a task as that of a call: what its `_meta` has under keys of ours is the
+/// server's.
+fn with_ours_nested_in_result(body: Bytes) -> Bytes {
+    const RESULT: &str = "result";
+    let nested = || {
+        let nested = nest_ours(object::get_member(&body, RESULT).ok()??).ok()??;
+        object::set_member(&body, RESULT, &nested).ok()
+    };
+    nested().unwrap_or(body)
 }
 
 /// Returns the member that a result lacks and each revision of the protocol requires. A tool's may
