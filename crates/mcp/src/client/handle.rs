@@ -11,7 +11,7 @@ use callward_core::lint;
 use callward_core::{
     BoxFuture, BoxStream, Caller, Delivery, ErrorKind, FreshnessMode, InstanceStatus, Instances,
     InvalidOutput, Method, OutputStatus, PeerOutcome, ServerEvent, ServerId, Tool, ToolCall,
-    ToolDefinition, ToolError, ToolOutput, ToolServer, Watch, nest_ours,
+    ToolDefinition, ToolError, ToolOutput, ToolServer, Watch,
 };
 use futures_util::stream;
 use memchr::memmem;
@@ -412,7 +412,8 @@ fn read_output(method: Method, body: Bytes) -> Result<ToolOutput, ToolError> {
 fn with_ours_nested_in_result(body: Bytes) -> Bytes {
     const RESULT: &str = "result";
     let nested = || {
-        let nested = nest_ours(object::get_member(&body, RESULT).ok()??).ok()??;
+        let result = object::get_member(&body, RESULT).ok()??;
+        let nested = callward_core::nest_ours(result).ok()??;
         object::set_member(&body, RESULT, &nested).ok()
     };
     nested().unwrap_or(body)
