@@ -35,6 +35,7 @@ mod handle;
 mod interleavings;
 mod key;
 mod layer;
+mod open_tasks;
 mod preview;
 mod principals;
 mod read;

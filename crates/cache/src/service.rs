@@ -4,13 +4,14 @@ use std::future::{Ready, ready};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use callward_core::{BoxFuture, ToolCall, ToolError, ToolOutput, ToolService};
+use callward_core::{BoxFuture, Method, ToolCall, ToolError, ToolOutput, ToolService};
 use futures_util::future::Either;
 use tokio::time::Instant;
 use tower::ServiceExt;
 use tower_service::Service;
 
 use crate::key::EntryKind;
+use crate::open_tasks;
 use crate::read::Read;
 use crate::route::{Lookup, Route};
 use crate::shared::{Look, Shared};
@@ -66,6 +67,9 @@ impl<S: ToolService> Service<ToolCall> for Cache<S> {
     fn call(&mut self, call: ToolCall) -> CacheFuture {
         let shared = &self.shared;
         let inner = || S::clone(&self.inner);
+        if call.tool().definition.method == Method::GetTask {
+            return Either::Right(Box::pin(open_tasks::watch(shared.clone(), inner(), call)));
+        }
         let version = shared.tools.version(call.tool(), shared);
         let keep = match Route::of(shared, &version, &call) {
             Route::Bypass(reason) => {

@@ -45,7 +45,7 @@ impl Settling {
         doubtful: Duration::ZERO,
     };
 
-    /// Decides by what the caller got:
+    /// Decides by what the caller got, unless it is a task that is followed:
     ///
     /// | what the caller got | unsettled | then doubtful until |
     /// | --- | --- | --- |

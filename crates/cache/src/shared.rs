@@ -14,6 +14,7 @@ use crate::executions::Executions;
 use crate::flight::Flights;
 use crate::fresh::{Expiry, Gate};
 use crate::key::{Identity, Keyring};
+use crate::open_tasks::OpenTasks;
 use crate::principals::Principals;
 use crate::reason::RefusalReason;
 use crate::scope::{ScopeRules, Scopes};
@@ -36,6 +37,7 @@ pub(crate) struct Shared {
     pub(crate) evidence: Evidences,
     pub(crate) executions: Executions,
     pub(crate) unsettled: AllUnsettled,
+    pub(crate) open_tasks: OpenTasks,
     /// Hashes sessions.
     pub(crate) sessions: RandomState,
 }
@@ -72,6 +74,7 @@ impl Shared {
             evidence,
             executions: Executions::default(),
             unsettled: AllUnsettled::default(),
+            open_tasks: OpenTasks::default(),
             sessions: RandomState::new(),
             rules: RwLock::new(config.scopes.clone()),
             config,

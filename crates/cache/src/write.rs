@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callward_core::{
-    CacheStatus, CallClient, CallRecord, ToolCall, ToolError, ToolOutput, ToolService,
+    CacheStatus, CallClient, CallRecord, OutputStatus, ToolCall, ToolError, ToolOutput, ToolService,
 };
 use tokio::time::Instant;
 use tower::ServiceExt;
@@ -103,14 +103,17 @@ impl Write {
         };
         let now = Instant::now();
         let took = now.saturating_duration_since(sent.at);
-        let settling = self.settling(&sent, result, now);
+        let settling = match self.goes_on(&sent, result, now) {
+            true => Settling::DONE,
+            false => self.settling(&sent, result, now),
+        };
         let produced = sent.guard.end(settling, self.shared.scopes.at(now));
         let Some(Ok(output)) = result else {
             return;
         };
         let (shared, record) = (&*self.shared, &*self.version.record);
         let asked = was_asked(sent.client.as_ref());
-        if !asked {
+        if !asked && output.status() != OutputStatus::Task {
             record.writes.observe(took);
         }
         let Some(keep) = &self.keep else {
@@ -142,6 +145,29 @@ impl Write {
         shared.keep(key, record, &received, expiry);
     }
 
+    /// Follows the task that the write goes on as. Returns `true` if nothing else may still land.
+    fn goes_on(
+        &self,
+        sent: &Sent,
+        result: Option<&Result<ToolOutput, ToolError>>,
+        now: Instant,
+    ) -> bool {
+        let output = result.and_then(|result| result.as_ref().ok());
+        let Some(task) = output.and_then(ToolOutput::task) else {
+            return false;
+        };
+        let (set, clock) = (&self.version.record.set, &self.shared.scopes);
+        let open = &self.shared.open_tasks;
+        let is_followed = open.begin(set, task, sent.guard.write_set(), (clock, now));
+        is_followed && !self.was_retried()
+    }
+
+    /// Returns `true` if an earlier attempt may still land.
+    fn was_retried(&self) -> bool {
+        let was_retried = |record: &Arc<CallRecord>| record.with(|facts| facts.was_retried());
+        self.record.as_ref().is_some_and(was_retried)
+    }
+
     /// Decides for how long the write set is unsettled.
     fn settling(
         &self,
@@ -150,11 +176,10 @@ impl Write {
         now: Instant,
     ) -> Settling {
         let left = |deadline: Instant| deadline.saturating_duration_since(now);
-        let was_retried = |record: &Arc<CallRecord>| record.with(|facts| facts.was_retried());
         let record = &self.version.record;
         let settling = Settling::of(&Ended {
             result,
-            retried: self.record.as_ref().is_some_and(was_retried),
+            retried: self.was_retried(),
             writes: &record.writes,
             ceiling: self.shared.config.settle,
             attempt_timeout: sent.attempt_timeout,

@@ -91,7 +91,9 @@ pub use members::Members;
 pub use method::{List, Method};
 pub use name::{InvalidName, ReplicaSetId, ServerId, ToolName};
 pub use one_line::{is_invisible, one_line, written_out};
-pub use output::{InvalidOutput, OutputStatus, ToolOutput, UPSTREAM_META, is_our_meta, nest_ours};
+pub use output::{
+    InvalidOutput, OutputStatus, TaskHandle, ToolOutput, UPSTREAM_META, is_our_meta, nest_ours,
+};
 pub use peer::{PeerObserver, PeerOutcome, PeerRequest, PeerSession, PeerSide};
 pub use person::PersonClock;
 pub use plan::{

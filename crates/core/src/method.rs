@@ -4,8 +4,9 @@ crate::words! {
     /// A method of MCP whose requests a server answers.
     ///
     /// A call of any of them passes the same layers: each server that answers a method has a
-    /// [`Tool`](crate::Tool) for it, with the name of the method. All but `tools/call` read only. Those
-    /// about a task are calls of the tool that made it: [`Tool::of_task`](crate::Tool::of_task).
+    /// [`Tool`](crate::Tool) for it, with the name of the method. All but `tools/call` read only.
+    /// Those about a task are calls of the tool that made it:
+    /// [`Tool::of_task`](crate::Tool::of_task).
     #[expect(clippy::exhaustive_enums, reason = "each has to be treated")]
     Method {
         /// Calls a tool.

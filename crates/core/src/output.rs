@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -64,6 +65,27 @@ pub enum InvalidOutput {
     /// Clients may be unable to read it.
     #[error("the result {0}")]
     Unreadable(Unreadable),
+}
+
+/// A task, as its server states it.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct TaskHandle {
+    /// The server's own id.
+    #[serde(rename = "taskId")]
+    pub id: String,
+    #[serde(default)]
+    ttl_ms: serde_json::Value,
+}
+
+impl TaskHandle {
+    /// Returns how long the server keeps the task from its start on: a day if it states no limit.
+    #[must_use]
+    pub fn lifetime(&self) -> Duration {
+        const UNSTATED: Duration = Duration::from_secs(24 * 60 * 60);
+        self.ttl_ms.as_u64().map_or(UNSTATED, Duration::from_millis)
+    }
 }
 
 #[derive(Deserialize)]
@@ -192,6 +214,14 @@ impl ToolOutput {
     /// Returns the state of the exchange after the answer.
     pub fn status(&self) -> OutputStatus {
         self.0.status
+    }
+
+    /// Returns the task that the call goes on as; `None` if it does not, or states no id.
+    pub fn task(&self) -> Option<TaskHandle> {
+        if self.status() != OutputStatus::Task {
+            return None;
+        }
+        serde_json::from_slice(&self.0.body).ok()
     }
 
     /// Returns the text blocks of the answer, joined by line breaks; empty if there is none.

@@ -61,6 +61,9 @@ pub(crate) struct Scope {
     settled: AtomicU64,
     /// Until this moment one might still land.
     certain: AtomicU64,
+    /// The same two, of tasks that are open.
+    tasks_settled: AtomicU64,
+    tasks_certain: AtomicU64,
 }
 
 // all orderings are SeqCst: the proof needs one order of all steps
@@ -71,6 +74,8 @@ impl Scope {
             writing: AtomicU64::new(0),
             settled: AtomicU64::new(0),
             certain: AtomicU64::new(0),
+            tasks_settled: AtomicU64::new(0),
+            tasks_certain: AtomicU64::new(0),
         }
     }
 
@@ -87,7 +92,7 @@ impl Scope {
     fn conflict(&self, now: Moment) -> Option<BypassReason> {
         if self.writing.load(Ordering::SeqCst) != 0 {
             Some(BypassReason::Writing)
-        } else if now.is_before(self.settled.load(Ordering::SeqCst)) {
+        } else if !self.is_settled(now) {
             Some(BypassReason::Settling)
         } else {
             None
@@ -104,8 +109,15 @@ impl Scope {
     fn enter(&self, now: Moment) -> Option<u64> {
         let others = self.writing.fetch_add(1, Ordering::SeqCst);
         let epoch = self.raise();
-        let settled = !now.is_before(self.settled.load(Ordering::SeqCst));
-        (others == 0 && settled && !self.is_doubtful(now)).then_some(epoch)
+        let is_certain = self.is_settled(now) && !self.is_doubtful(now);
+        (others == 0 && is_certain).then_some(epoch)
+    }
+
+    fn is_settled(&self, now: Moment) -> bool {
+        let until = [&self.settled, &self.tasks_settled];
+        !until
+            .into_iter()
+            .any(|until| now.is_before(until.load(Ordering::SeqCst)))
     }
 
     /// Counts a write out; returns the epoch that begins.
@@ -120,11 +132,22 @@ impl Scope {
         self.certain.fetch_max(certain, Ordering::SeqCst);
     }
 
+    /// Lets reads wait until these two moments for tasks that are open, or for none. Unlike
+    /// [`settle`](Self::settle) this replaces what was known.
+    pub(crate) fn wait_for_tasks(&self, until: Option<(Moment, Moment)>) {
+        let (settled, certain) = until.unwrap_or((Moment(0), Moment(0)));
+        self.tasks_settled.store(settled.0, Ordering::SeqCst);
+        self.tasks_certain.store(certain.0, Ordering::SeqCst);
+    }
+
     /// Returns `true` if a write might still land, though reads wait for it no longer. A call that
     /// took the scope's epoch before this sees the doubt of each write that ended before that
     /// epoch.
     fn is_doubtful(&self, now: Moment) -> bool {
-        now.is_before(self.certain.load(Ordering::SeqCst))
+        let until = [&self.certain, &self.tasks_certain];
+        until
+            .into_iter()
+            .any(|until| now.is_before(until.load(Ordering::SeqCst)))
     }
 }
 

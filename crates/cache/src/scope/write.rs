@@ -38,6 +38,11 @@ impl WriteGuard {
         }
     }
 
+    /// Returns the scopes that the write may change.
+    pub(crate) const fn write_set(&self) -> &ScopeSet {
+        &self.write_set
+    }
+
     /// Counts the write out. Returns the epochs of its repeat set if nothing else happened there
     /// meanwhile: no other write overlapped, and none might still land. `None` if nothing is kept.
     pub(crate) fn end(self, settling: Settling, now: Moment) -> Option<Epochs> {

@@ -1,6 +1,11 @@
 //! What a write does to the reads around it, and when its own repeat is answered from the cache.
 
-use callward_testkit::MockService;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callward_core::{Method, ToolCall, ToolOutput};
+use callward_testkit::{MockService, call, tool};
+use serde_json::{Value, json};
 
 use crate::common::{Bench, read, write};
 use crate::script::check;
@@ -125,4 +130,57 @@ async fn each_row_about_repeats_of_an_idempotent_write() {
         ))
         .await;
     }
+}
+
+/// Asks for the state of a task; the server says what the call states.
+fn poll(id: u32, status: &str) -> ToolCall {
+    let tool = tool("add").build().of_task(Method::GetTask);
+    let asked = json!({"taskId": id.to_string(), "status": status});
+    call(&Arc::new(tool), asked)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_open_task_of_a_write_is_a_write_in_flight_then_in_doubt() {
+    let server = MockService::new(|call, number| async move {
+        let asked: Value = serde_json::from_slice(call.arguments()).unwrap();
+        let answer = match (call.tool().definition.method, call.tool().name().as_str()) {
+            (Method::GetTask, _) => json!({"status": asked["status"]}),
+            (_, "add") => json!({"resultType": "task", "taskId": asked["task"], "ttlMs": 90_000}),
+            _ => return Ok(ToolOutput::text(number.to_string())),
+        };
+        Ok(ToolOutput::from_json(answer.to_string()).unwrap())
+    });
+    let bench = Bench::new(server);
+    let write = async |id: u32| {
+        let write = call(&tool("add").build(), json!({"task": id.to_string()}));
+        bench.ask(write).await.unwrap()
+    };
+    // whether an answer is kept for a while
+    let keeps = async |time: u64| {
+        let first = bench.text(read()).await;
+        tokio::time::advance(Duration::from_millis(time)).await;
+        bench.text(read()).await == first
+    };
+    for ended in ["completed", "failed", "cancelled"] {
+        assert!(keeps(1_000).await);
+        let before = bench.text(read()).await;
+        write(1).await;
+        write(2).await;
+        assert!(!keeps(0).await, "in flight");
+        bench.ask(poll(2, ended)).await.unwrap();
+        bench.ask(poll(1, "working")).await.unwrap();
+        assert!(!keeps(59_999).await, "the other one is open");
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert!(keeps(499).await && !keeps(501).await, "in doubt");
+        let doubtful = bench.text(read()).await;
+        bench.ask(poll(1, ended)).await.unwrap();
+        let after = bench.text(read()).await;
+        assert!(after != doubtful && after != before, "invalidated");
+        assert!(keeps(1_000).await, "settled");
+    }
+    // one that is never asked for ends when its server forgets it
+    write(3).await;
+    tokio::time::advance(Duration::from_secs(89)).await;
+    assert!(!keeps(1_000).await);
+    assert!(keeps(1_000).await);
 }

@@ -13,26 +13,13 @@ use callward::{
 };
 use callward_mcp::server::CallRequest;
 use callward_mcp::wire::object;
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::seal::{Sealer, State, Task};
 use super::{Rounds, answerer, internal};
 
-/// How long an id is valid whose server states no time.
-const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long a server's own id may be, in bytes: clients repeat it in a header, sealed.
 const MAX_ID: usize = 1024;
-
-/// What a server states of a task.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Stated {
-    task_id: String,
-    /// Not a number if the task is kept without limit.
-    #[serde(default)]
-    ttl_ms: Value,
-}
 
 impl Rounds {
     /// Seals the id of the task that a call of a tool made; other results stay as they are. The
@@ -47,8 +34,7 @@ impl Rounds {
         if output.status() != OutputStatus::Task {
             return Ok(output);
         }
-        let stated = serde_json::from_slice::<Stated>(output.body());
-        let stated = stated.ok().filter(|task| task.task_id.len() <= MAX_ID);
+        let stated = output.task().filter(|task| task.id.len() <= MAX_ID);
         let stated = stated.ok_or_else(|| {
             let text = format!(
                 "the server answered with a task without a `taskId` of at most {MAX_ID} bytes"
@@ -58,15 +44,15 @@ impl Rounds {
         let Some(server) = answerer(record) else {
             return Err(internal("it is not known which server runs the task"));
         };
-        let lifetime = stated.ttl_ms.as_u64().map(Duration::from_millis);
+        // at least a second, the unit in which it is counted
+        let lifetime = stated.lifetime().max(Duration::from_secs(1));
         let task = Task {
             server,
             set: tool.set().clone(),
             tool: tool.name().clone(),
-            id: stated.task_id,
+            id: stated.id,
         };
         let binding = Sealer::task_binding(principal);
-        let lifetime = lifetime.unwrap_or(LIFETIME).max(Duration::from_secs(1));
         let id = self.sealer.seal(&binding, State::Task(task), lifetime);
         let id = id.map_err(|_| internal("the id of the task cannot be sealed"))?;
         with_id(&output, &id)

@@ -13,7 +13,7 @@ case $line in
   "extensions":{"io.modelcontextprotocol/tasks":{}}}}'
   answer=$(printf %s "$answer" | tr -d '\n') ;;
 *'"method":"tasks/get"'*'"taskId":"own-1"'*) answer='{"resultType":"complete","taskId":"own-1",
-  "status":"completed","result":{"content":[]}}'
+  "status":"completed","result":{"content":[],"_meta":{"io.callward/trail":1}}}'
   answer=$(printf %s "$answer" | tr -d '\n') ;;
 *'"method":"tasks/update"'*'"inputResponses":{"a":{}},"taskId":"own-1"'*) answer='{}' ;;
 *'"method":"tasks/cancel"'*'"taskId":"own-1"'*) answer='{}' ;;
@@ -87,6 +87,8 @@ async fn tasks_are_relayed_under_sealed_ids_to_clients_that_declare_them() {
     let state = ask(&gateway, "tasks/get", json!({"taskId": id}), &with).await;
     assert_eq!(state["result"]["taskId"], id, "{state}");
     assert_eq!(state["result"]["status"], "completed");
+    let theirs = &state["result"]["result"]["_meta"]["io.callward/upstream"];
+    assert_eq!(theirs["io.callward/trail"], 1, "{state}");
     let update = json!({"taskId": id, "inputResponses": {"a": {}}});
     for (method, params) in [
         ("tasks/update", update),

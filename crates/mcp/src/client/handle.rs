@@ -417,6 +417,10 @@ fn failed(method: Method, error: RequestError) -> ToolError {
 }
 
 fn read_output(method: Method, body: Bytes) -> Result<ToolOutput, ToolError> {
+    let body = match method {
+        Method::GetTask => with_ours_nested_in_result(body),
+        _ => body,
+    };
     let output = ToolOutput::from_json(body).and_then(ToolOutput::with_ours_nested);
     if let Ok(output) = &output
         && let Some(member) = lacking(method, output)
@@ -434,6 +438,18 @@ fn read_output(method: Method, body: Bytes) -> Result<ToolOutput, ToolError> {
         };
         ToolError::new(ErrorKind::Protocol, Delivery::Answered, message).with_source(error)
     })
+}
+
+/// Treats the result of a task as that of a call: what its `_meta` has under keys of ours is the
+/// server's.
+fn with_ours_nested_in_result(body: Bytes) -> Bytes {
+    const RESULT: &str = "result";
+    let nested = || {
+        let result = object::get_member(&body, RESULT).ok()??;
+        let nested = callward_core::nest_ours(result).ok()??;
+        object::set_member(&body, RESULT, &nested).ok()
+    };
+    nested().unwrap_or(body)
 }
 
 /// Returns the member that a result lacks and each revision of the protocol requires. A tool's may
