@@ -8,6 +8,7 @@ use callward_core::{CallClient, ClientCapabilities, ClientMethod, ProgressSink, 
 use parking_lot::Mutex;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::options::OnlyClient;
 use crate::wire::object::Known;
 use crate::wire::{RequestId, RpcError, code, meta, object, write};
 
@@ -66,6 +67,16 @@ impl ClientOfCall {
         let mut client = Self::new(call)?;
         client.progress = Waits(None);
         (!client.client.takes_rounds()).then_some(client)
+    }
+
+    /// Returns the only client there is, between its calls.
+    pub(super) fn only(only: OnlyClient) -> Option<Self> {
+        Some(Self {
+            client: only.client?,
+            capabilities: only.capabilities,
+            progress: Waits(None),
+            ended: CancellationToken::new(),
+        })
     }
 
     /// Chooses which client of the calls in flight is meant by a server that does not say: the only

@@ -18,7 +18,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::asked::{Asked, ClientOfCall};
 use super::http::Connections;
 use super::info::ServerInfo;
-use super::options::UpstreamOptions;
+use super::options::{OnlyClient, UpstreamOptions};
 use crate::wire::LongMessages;
 
 /// The state of the connection.
@@ -241,7 +241,7 @@ impl Shared {
         let only = OptionFuture::from(only.as_mut().map(|only| async {
             let known = only.wait_for(Option::is_some);
             let known = tokio::time::timeout(ONLY_CLIENT, known).await.ok()?;
-            *known.ok()?
+            known.ok()?.as_ref().map(|only| only.capabilities)
         }));
         let declared = only.await.flatten().unwrap_or_default();
         *self.declared.lock().get_or_insert(declared)
@@ -249,9 +249,14 @@ impl Shared {
 
     /// Returns the same without waiting: before the first greeting, what it will declare.
     pub(super) fn declares(&self) -> ClientCapabilities {
-        let only = self.options.only_client.as_ref();
-        let only = only.and_then(|only| *only.borrow());
-        self.declared.lock().or(only).unwrap_or_default()
+        let only = || Some(self.only()?.capabilities);
+        self.declared.lock().or_else(only).unwrap_or_default()
+    }
+
+    /// Returns the only client of this process, once it is known.
+    fn only(&self) -> Option<OnlyClient> {
+        let only = self.options.only_client.as_ref()?;
+        only.borrow().clone()
     }
 
     /// Takes note that calls are of one owner, whose client made this one.
@@ -263,7 +268,7 @@ impl Shared {
     }
 
     pub(super) fn is_owned(&self) -> bool {
-        self.is_owned.load(Ordering::Relaxed)
+        self.is_owned.load(Ordering::Relaxed) || self.options.only_client.is_some()
     }
 
     /// Returns the client that a server means which does not say: that of a call in flight, or that
@@ -272,10 +277,10 @@ impl Shared {
         &self,
         in_flight: impl FnOnce() -> Option<ClientOfCall>,
     ) -> Option<ClientOfCall> {
-        let owned = self
-            .is_owned()
-            .then(|| in_flight().or_else(|| self.client.lock().clone()));
-        owned.flatten()
+        let of_owner = || self.client.lock().clone();
+        let only = || self.only().and_then(ClientOfCall::only);
+        let owned = self.is_owned().then(in_flight)?;
+        owned.or_else(of_owner).or_else(only)
     }
 
     /// Returns the client if the server was told that it may be asked this.
