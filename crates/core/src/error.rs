@@ -260,15 +260,15 @@ impl ToolError {
     /// Returns `true` if a call that is not read-only may have had an effect, or may still have it.
     ///
     /// A server that answers with a fault may have run the call, whatever the fault is and whatever
-    /// its `data` says: only the codes that are given before a call is looked at say that it did
-    /// not.
+    /// its `data` says: only the codes that are given before a call is looked at, and the one that
+    /// asks for a URL to be opened first (-32042), say that it did not.
     pub fn may_have_run(&self) -> bool {
         match self.delivery {
             Delivery::NotSent => false,
             Delivery::Unknown => true,
             Delivery::Answered => !matches!(
                 (self.http_status, self.code),
-                (Some(401 | 403 | 429), _) | (None, Some(-32600 | -32601))
+                (Some(401 | 403 | 429), _) | (None, Some(-32600 | -32601 | -32042))
             ),
         }
     }

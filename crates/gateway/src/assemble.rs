@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use callward::auth::Policy;
 use callward::cache::ToolScopes;
-use callward::core::{ClientCapabilities, PeerObserver};
+use callward::core::PeerObserver;
 use callward::limit::{ConcurrencyLimitLayer, TOOL_TIMEOUT_VAR, parse_tool_timeout};
 use callward::{Annotations, LimitsConfig, Server, Stack, StackBuilder, Startup};
 use callward_auth::webhook::Webhook;
-use callward_mcp::client::{CommandSpec, HttpSpec, Target, Upstream, UpstreamOptions};
+use callward_mcp::client::{self, CommandSpec, HttpSpec, Target, Upstream, UpstreamOptions};
 use tokio::sync::watch;
 
 use crate::config::{self, Config, ServerConfig, ToolRule, caching};
@@ -36,8 +36,8 @@ pub(crate) struct Running {
     pub(crate) startup: Startup,
 }
 
-/// What the client of a process that serves only one declares, once it has.
-pub(crate) type OnlyClient = watch::Receiver<Option<ClientCapabilities>>;
+/// The client of a process that serves only one, once it has introduced itself.
+pub(crate) type OnlyClient = watch::Receiver<Option<client::OnlyClient>>;
 
 /// Starts a stack over the config's servers, without waiting for them.
 ///

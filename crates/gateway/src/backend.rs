@@ -7,15 +7,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use callward::core::readable::{self, Unreadable};
 use callward::core::{
-    BoxFuture, BoxStream, CallMeta, ClientCapabilities, Inbound, List, Method, PeerObserver,
-    PeerOutcome, PeerRequest, PeerSide,
+    BoxFuture, BoxStream, CallClient, CallMeta, ClientCapabilities, ClientPeer, Inbound, List,
+    Method, PeerObserver, PeerOutcome, PeerRequest, PeerSide,
 };
 use callward::registry::Entry;
 use callward::{
     CallRecord, Caller, Delivery, ErrorKind, ServerId, Stack, ToolCall, ToolError, ToolOutput,
     ToolServer,
 };
-use callward_mcp::client::Upstream;
+use callward_mcp::client::{OnlyClient, Upstream};
 use callward_mcp::server::{Asked, Backend, CallRequest, Introduction, Subscriber, ToolListing};
 use futures_util::StreamExt as _;
 use serde_json::{Map, Value};
@@ -48,8 +48,8 @@ fn knows_verifier(stack: &Stack, caller: &Caller, error: &ToolError) -> bool {
 pub(crate) struct StackBackend {
     runtime: Arc<Runtime>,
     listings: Arc<Listings>,
-    /// Where what the client declares goes, if this process serves only one.
-    introduced: Option<watch::Sender<Option<ClientCapabilities>>>,
+    /// Where the client goes, if this process serves only one.
+    introduced: Option<watch::Sender<Option<OnlyClient>>>,
 }
 
 impl StackBackend {
@@ -64,7 +64,7 @@ impl StackBackend {
     /// Serves one client alone.
     pub(crate) fn for_one(
         runtime: Arc<Runtime>,
-        introduced: watch::Sender<Option<ClientCapabilities>>,
+        introduced: watch::Sender<Option<OnlyClient>>,
     ) -> Arc<Self> {
         Arc::new(Self {
             runtime,
@@ -379,9 +379,11 @@ impl Backend for StackBackend {
         stack.note_refused(tool, caller, Some(inbound), why);
     }
 
-    fn introduced(&self, capabilities: ClientCapabilities) {
+    fn introduced(&self, capabilities: ClientCapabilities, client: Option<Arc<dyn ClientPeer>>) {
         if let Some(introduced) = &self.introduced {
-            introduced.send_if_modified(|known| known.replace(capabilities).is_none());
+            let client = client.map(|client| CallClient::new(client, false));
+            let only = OnlyClient::new(capabilities, client);
+            introduced.send_if_modified(|known| known.replace(only).is_none());
         }
     }
 

@@ -180,7 +180,8 @@ fn refused(error: RpcError) -> ToolError {
         | code::METHOD_NOT_FOUND
         | code::INVALID_PARAMS
         | code::PARSE_ERROR
-        | code::MISSING_CLIENT_CAPABILITY => ErrorKind::InvalidCall,
+        | code::MISSING_CLIENT_CAPABILITY
+        | code::URL_ELICITATION_REQUIRED => ErrorKind::InvalidCall,
         // the two sides disagree about the protocol, not about the call
         code::HEADER_MISMATCH | code::UNSUPPORTED_VERSION => ErrorKind::Protocol,
         _ => ErrorKind::ServerFault,

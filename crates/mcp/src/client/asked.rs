@@ -12,6 +12,7 @@ use futures_util::future::join_all;
 use parking_lot::Mutex;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::options::OnlyClient;
 use crate::wire::object::Known;
 use crate::wire::{RequestId, RpcError, code, meta, object, write};
 
@@ -121,6 +122,18 @@ impl Asker {
         client.progress = Progress(None);
         let of_session = call.owner().is_some_and(|owner| owner.session.is_some());
         (client.session.is_some() && of_session).then(|| client.into())
+    }
+
+    /// Returns the only client there is, between its calls.
+    pub(super) fn only(only: OnlyClient) -> Option<Self> {
+        let client = ClientOfCall {
+            client: only.client?,
+            capabilities: only.capabilities,
+            session: None,
+            progress: Progress(None),
+            ended: CancellationToken::new(),
+        };
+        Some(client.into())
     }
 
     fn latest(&self) -> Option<&ClientOfCall> {

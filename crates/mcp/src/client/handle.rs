@@ -146,7 +146,16 @@ impl Upstream {
         let Some(pool) = &self.0.pool else {
             return;
         };
-        for handle in pool.of_session(caller) {
+        let mut instances = pool.of_session(caller);
+        let shared = &self.0.shared;
+        // it has an instance before its first call
+        if instances.is_empty()
+            && shared.options.only_client.is_some()
+            && shared.declares().announces_roots()
+        {
+            instances.extend(pool.opened_lead());
+        }
+        for handle in instances {
             let instance = handle.upstream.as_ref().unwrap_or(self);
             let message = write::notification("notifications/roots/list_changed", None);
             match &instance.0.link {

@@ -48,7 +48,7 @@ pub use handle::Upstream;
 #[cfg(fuzzing)]
 pub(crate) use http::events as http_events;
 pub use info::ServerInfo;
-pub use options::{EraChoice, Rewrite, UpstreamOptions};
+pub use options::{EraChoice, OnlyClient, Rewrite, UpstreamOptions};
 pub use pipe::start_advice;
 pub use shared::UpstreamStatus;
 pub use target::{CommandSpec, Connect, HttpSpec, Io, Target};

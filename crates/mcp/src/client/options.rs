@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_core::{ClientCapabilities, Method, PeerObserver, ToolOutput};
+use callward_core::{CallClient, ClientCapabilities, Method, PeerObserver, ToolOutput};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
@@ -36,16 +36,37 @@ pub trait Rewrite: fmt::Debug + Send + Sync {
     fn result(&self, method: Method, output: ToolOutput, has_resources: bool) -> ToolOutput;
 }
 
+/// The only client of a process, as it has introduced itself.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct OnlyClient {
+    /// What it declares.
+    pub capabilities: ClientCapabilities,
+    /// Where servers ask it between its calls; `None` if they can only ask in a call.
+    pub client: Option<CallClient>,
+}
+
+impl OnlyClient {
+    /// Describes a client.
+    #[must_use]
+    pub const fn new(capabilities: ClientCapabilities, client: Option<CallClient>) -> Self {
+        Self {
+            capabilities,
+            client,
+        }
+    }
+}
+
 /// The settings of an upstream. The defaults suit most servers.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct UpstreamOptions {
     /// Is notified of calls, listings and sessions when they end. Default: none.
     pub observer: Option<Arc<dyn PeerObserver>>,
-    /// What the client declares, where this process has only one: the first instance waits for it
-    /// for 2 s, so that it can serve that client. Default: none, and the first instance declares
-    /// nothing, as clients share it.
-    pub only_client: Option<watch::Receiver<Option<ClientCapabilities>>>,
+    /// The client of a process that has only one: the first instance waits for it for 2 s, so that
+    /// it can serve that client. Default: none, and the first instance declares nothing, as clients
+    /// share it.
+    pub only_client: Option<watch::Receiver<Option<OnlyClient>>>,
     /// Changes each result. Default: none, and results stay as they are.
     pub rewrite: Option<Arc<dyn Rewrite>>,
     /// The era. Default: [`EraChoice::Auto`].

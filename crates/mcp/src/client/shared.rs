@@ -19,7 +19,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::asked::{Asker, Meant, ServerRequests};
 use super::http::Connections;
 use super::info::ServerInfo;
-use super::options::UpstreamOptions;
+use super::options::{OnlyClient, UpstreamOptions};
 use super::watched::{self, Watched};
 use crate::wire::LongMessages;
 
@@ -254,7 +254,7 @@ impl Shared {
         let only = OptionFuture::from(only.as_mut().map(|only| async {
             let known = only.wait_for(Option::is_some);
             let known = tokio::time::timeout(ONLY_CLIENT, known).await.ok()?;
-            *known.ok()?
+            known.ok()?.as_ref().map(|only| only.capabilities)
         }));
         let declared = only.await.flatten().unwrap_or_default();
         *self.declared.lock().get_or_insert(declared)
@@ -262,9 +262,14 @@ impl Shared {
 
     /// Returns the same without waiting: before the first greeting, what it will declare.
     pub(super) fn declares(&self) -> ClientCapabilities {
-        let only = self.options.only_client.as_ref();
-        let only = only.and_then(|only| *only.borrow());
-        self.declared.lock().or(only).unwrap_or_default()
+        let only = || Some(self.only()?.capabilities);
+        self.declared.lock().or_else(only).unwrap_or_default()
+    }
+
+    /// Returns the only client of this process, once it is known.
+    fn only(&self) -> Option<OnlyClient> {
+        let only = self.options.only_client.as_ref()?;
+        only.borrow().clone()
     }
 
     /// Takes note that calls are of one owner, whose client made this one.
@@ -282,7 +287,7 @@ impl Shared {
     }
 
     pub(super) fn is_owned(&self) -> bool {
-        self.is_owned.load(Ordering::Relaxed)
+        self.is_owned.load(Ordering::Relaxed) || self.options.only_client.is_some()
     }
 
     /// Returns the client to ask when a request does not name its call: that of the calls in
@@ -293,7 +298,10 @@ impl Shared {
         }
         match meant() {
             Meant::Client(client) => Some(client),
-            Meant::NoCall => self.client.lock().clone(),
+            Meant::NoCall => {
+                let of_owner = self.client.lock().clone();
+                of_owner.or_else(|| self.only().and_then(Asker::only))
+            }
             Meant::Unclear => None,
         }
     }

@@ -78,10 +78,10 @@ pub trait Backend: Send + Sync + 'static {
         let _ = caller;
     }
 
-    /// Notifies the backend of what the client on a pipe declares, before its first request is
-    /// answered. Default: does nothing.
-    fn introduced(&self, capabilities: ClientCapabilities) {
-        let _ = capabilities;
+    /// Notifies the backend of what the client on a pipe declares, and of the way to a client that
+    /// can be asked between its calls, before its first request is answered. Default: does nothing.
+    fn introduced(&self, capabilities: ClientCapabilities, client: Option<Arc<dyn ClientPeer>>) {
+        let _ = (capabilities, client);
     }
 
     /// Notifies the backend that the folders which this client works in have changed. Must not

@@ -35,11 +35,13 @@ impl Outlet {
         drop(self.0.lock().take());
     }
 
-    /// Sends a message, unless the client reads too slowly.
-    pub(super) fn try_send(&self, message: Answer) {
-        if let Some(out) = self.0.lock().as_ref() {
+    /// Sends a message, unless the client reads too slowly. Returns `false` if the call has ended.
+    pub(super) fn try_send(&self, message: Answer) -> bool {
+        let out = self.0.lock();
+        if let Some(out) = out.as_ref() {
             let _ = out.try_send(message);
         }
+        out.is_some()
     }
 
     fn open(&self) -> Option<mpsc::Sender<Answer>> {
@@ -189,14 +191,11 @@ impl ClientPeer for Reached {
         }
         let params = readable::without_lone_surrogates(Bytes::copy_from_slice(params));
         let message = Answer::notification(method, Some(&params));
-        match (&self.outlet, &self.session) {
-            (Some(outlet), _) => outlet.try_send(message),
-            (None, Some(session)) => {
-                if let Some(own) = session.own() {
-                    let _ = own.try_send(message);
-                }
-            }
-            (None, None) => {}
+        let outlet = self.outlet.as_ref();
+        let of_call = outlet.is_some_and(|outlet| outlet.try_send(message.clone()));
+        let session = self.session.as_ref().filter(|_| !of_call);
+        if let Some(own) = session.and_then(|session| session.own()) {
+            let _ = own.try_send(message);
         }
     }
 
@@ -233,12 +232,10 @@ impl Drop for SentRequest {
             let params = format!(r#"{{"requestId":{}}}"#, self.id);
             let cancelled =
                 Answer::notification("notifications/cancelled", Some(params.as_bytes()));
-            match (&self.outlet, self.session.own()) {
-                (Some(outlet), _) => outlet.try_send(cancelled),
-                (None, Some(own)) => {
-                    let _ = own.try_send(cancelled);
-                }
-                (None, None) => {}
+            if let Some(outlet) = &self.outlet {
+                outlet.try_send(cancelled);
+            } else if let Some(own) = self.session.own() {
+                let _ = own.try_send(cancelled);
             }
         }
     }
@@ -249,5 +246,29 @@ fn refused(message: impl Into<String>) -> ClientRefusal {
         code: code::INTERNAL_ERROR,
         message: message.into(),
         data: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_notification_after_the_call_goes_beside_its_answer() {
+        let (own, mut beside) = mpsc::channel(1);
+        let (out, mut of_call) = mpsc::channel(1);
+        let session = Arc::new(SessionClient::default());
+        session.reach_by(own);
+        let outlet = Outlet::new(out);
+        let client = Reached {
+            session: Some(session),
+            outlet: Some(outlet.clone()),
+            log_level: None,
+        };
+        client.notify("notifications/message", b"{}");
+        assert!(of_call.try_recv().is_ok() && beside.try_recv().is_err());
+        outlet.close();
+        client.notify("notifications/message", b"{}");
+        assert!(of_call.try_recv().is_err() && beside.try_recv().is_ok());
     }
 }

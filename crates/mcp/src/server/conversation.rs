@@ -4,7 +4,9 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use callward_core::{BoxFuture, BoxStream, Caller, ClientInfo, List, Method, SessionId, Transport};
+use callward_core::{
+    BoxFuture, BoxStream, Caller, ClientInfo, ClientPeer, List, Method, SessionId, Transport,
+};
 use futures_util::future::Either;
 use futures_util::stream::SelectAll;
 use futures_util::{FutureExt, StreamExt};
@@ -15,7 +17,7 @@ use uuid::Uuid;
 
 use super::answer::Answer;
 use super::arrival::Arrival;
-use super::client::SessionClient;
+use super::client::{Reached, SessionClient};
 use super::error::Fault;
 use super::inflight::{Entered, InFlight};
 use super::request::{Request, cancelled_id, method, receive};
@@ -165,10 +167,6 @@ impl Conversation {
         if era == Era::Modern {
             request.check_modern()?;
         }
-        let introduces = era == Era::Modern || request.method == method::INITIALIZE;
-        if introduces && !std::mem::replace(&mut self.is_introduced, true) {
-            self.dispatcher.backend.introduced(request.capabilities());
-        }
         // a call waits by itself
         let is_call = request.relayed == Some(Method::CallTool);
         let starting = self.dispatcher.starting(&request).filter(|_| !is_call);
@@ -178,6 +176,20 @@ impl Conversation {
             let peer = SessionClient::new(request.capabilities());
             peer.reach_by(self.out.clone());
             self.peer = Some(Arc::new(peer));
+        }
+        let introduces = era == Era::Modern || request.method == method::INITIALIZE;
+        if introduces && !std::mem::replace(&mut self.is_introduced, true) {
+            let session = self.peer.clone();
+            let between_calls = |session| -> Arc<dyn ClientPeer> {
+                Arc::new(Reached {
+                    session: Some(session),
+                    outlet: None,
+                    log_level: None,
+                })
+            };
+            let client = session.map(between_calls);
+            let backend = &self.dispatcher.backend;
+            backend.introduced(request.capabilities(), client);
         }
         let (caller, client) = (Arc::clone(&self.caller), self.client.clone());
         let mut arrival = Arrival::new(era, caller, Transport::Pipe, client);

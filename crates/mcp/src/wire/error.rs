@@ -26,6 +26,8 @@ pub(crate) mod code {
     pub(crate) const MISSING_CLIENT_CAPABILITY: i64 = -32021;
     /// The revision is not supported; `data.supported` lists those that are (2026-07-28).
     pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
+    /// A person has to open a URL first, and then call again (2025-11-25).
+    pub(crate) const URL_ELICITATION_REQUIRED: i64 = -32042;
 }
 
 /// A JSON-RPC error: `code`, `message`, and `data` as raw JSON.

@@ -1,8 +1,10 @@
 //! Servers that ask the client of a call: by requests, or by results that want input.
 
-use callward_core::{ErrorKind, OutputStatus};
+use callward_core::{CallClient, ClientCapabilities, ErrorKind, OutputStatus};
+use callward_mcp::client::{OnlyClient, UpstreamOptions};
 use callward_testkit::MockClient;
 use serde_json::{Value, json};
+use tokio::sync::watch::channel;
 
 use crate::instances::{call, caller};
 use crate::script::{
@@ -90,6 +92,21 @@ async fn a_server_that_clients_share_asks_none_of_them() {
     peer.reply(&asked, RESULT).await;
     running.await.unwrap().unwrap();
     assert!(client.questions().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_only_client_is_asked_between_calls_though_it_has_no_instance() {
+    let client = std::sync::Arc::new(MockClient::default());
+    let declared = br#"{"elicitation":{},"roots":{"listChanged":true}}"#;
+    let asked = CallClient::new(client.clone(), false);
+    let only = OnlyClient::new(ClientCapabilities::parse(declared), Some(asked));
+    let set = |options: &mut UpstreamOptions| options.only_client = Some(channel(Some(only)).1);
+    let (upstream, mut peer, _script) = greeted_with(INITIALIZED, 1 << 16, set).await;
+    peer.line(&request("1", "elicitation/create", ASKED)).await;
+    assert_eq!(answer_of(&mut peer).await["result"], json!({}));
+    assert_eq!(client.questions(), [ASKED]);
+    upstream.roots_changed(&caller("ada", "s"));
+    peer.notified("notifications/roots/list_changed").await;
 }
 
 #[tokio::test(start_paused = true)]

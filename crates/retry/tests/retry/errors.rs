@@ -111,6 +111,7 @@ async fn a_fault_that_a_server_reports_of_a_write_says_that_it_may_have_run() {
         (verified(), InvalidCall, -32602, check),
         (of("pay"), ServerFault, -32000, "; the call may have run"),
         (verified(), InvalidCall, -32600, plain),
+        (verified(), InvalidCall, -32042, plain),
         (verified(), Unauthorized, 401, plain),
     ] {
         let failed = ToolError::new(kind, Delivery::Answered, "HTTP 500").with_code(code);
