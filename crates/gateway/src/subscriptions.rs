@@ -1,4 +1,4 @@
-//! Subscriptions to resources: which client has which, and what servers are told of them.
+//! Subscriptions to resources: which client has which, and what servers are asked for.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -100,7 +100,7 @@ impl Subscriptions {
         }
     }
 
-    /// Subscribes a client, and tells the servers of the set if it is the first one.
+    /// Subscribes a client, and asks the servers of the set if it is the first one.
     fn add(&self, client: Client, resource: &Resource) -> Result<(), ToolError> {
         let mut clients = self.clients.lock();
         let of_set = clients.entry(resource.set.clone()).or_default();
@@ -110,10 +110,10 @@ impl Subscriptions {
                  again later",
                 &resource.set
             );
-            return Err(refused(ErrorKind::Overloaded, text));
+            return Err(overloaded(text));
         }
         of_set.entry(resource.uri.clone()).or_default().push(client);
-        self.tell(&resource.set, of_set);
+        self.ask(&resource.set, of_set);
         Ok(())
     }
 
@@ -127,12 +127,12 @@ impl Subscriptions {
             of_uri.retain(|client| client.number != number);
             if of_uri.is_empty() {
                 of_set.remove(&resource.uri);
-                self.tell(&resource.set, of_set);
+                self.ask(&resource.set, of_set);
             }
         }
     }
 
-    fn tell(&self, set: &ReplicaSetId, of_set: &ByUri) {
+    fn ask(&self, set: &ReplicaSetId, of_set: &ByUri) {
         for server in self.of_set(set) {
             server.watch_resources(of_set.keys().cloned().collect());
         }
@@ -220,7 +220,7 @@ impl Subscribed {
                 "the client is subscribed to {MAX_OF_CLIENT} resources, as many as may be: \
                  unsubscribe from one"
             );
-            return Err(refused(ErrorKind::Overloaded, text));
+            return Err(overloaded(text));
         }
         if is_new {
             let client = Client {
@@ -236,10 +236,11 @@ impl Subscribed {
 }
 
 impl Subscriber for Subscribed {
-    /// Reads the resource first: whoever may not read it is answered as to a read, and who has it
-    /// is known then.
+    /// Reads the resource first: a client that may not read it is answered as to a read, and which
+    /// set has it is known then.
     fn subscribe(self: Arc<Self>, read: CallRequest) -> BoxFuture<'static, Result<(), ToolError>> {
         Box::pin(async move {
+            let _counted = self.runtime.stop.calls.token();
             let (seen, caller) = (read.name.clone(), read.caller.clone());
             let read = relayed(&self.runtime, read, Exchange::default(), None);
             let (owner, _) = read.await?;
@@ -252,7 +253,7 @@ impl Subscriber for Subscribed {
             let resource = owner.and_then(own).filter(|_| seen.len() <= MAX_URI);
             let resource = resource.ok_or_else(|| {
                 let text = format!("the URI is longer than {MAX_URI} bytes: use a shorter one");
-                refused(ErrorKind::InvalidCall, text)
+                invalid(text)
             })?;
             let servers: Vec<_> = {
                 let servers = self.runtime.subscriptions.of_set(&resource.set);
@@ -265,7 +266,7 @@ impl Subscriber for Subscribed {
             if servers.is_empty() {
                 let set = &resource.set;
                 let text = format!("`{set}` announces no updates of resources: read it again");
-                return Err(refused(ErrorKind::InvalidCall, text));
+                return Err(invalid(text));
             }
             self.add(&seen, &resource)?;
             join_all(servers.iter().map(|server| server.watching(&resource.uri))).await;
@@ -312,6 +313,10 @@ impl fmt::Debug for Subscribed {
     }
 }
 
-fn refused(kind: ErrorKind, text: String) -> ToolError {
-    ToolError::new(kind, Delivery::NotSent, text)
+fn overloaded(text: String) -> ToolError {
+    ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, text)
+}
+
+fn invalid(text: String) -> ToolError {
+    ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, text)
 }

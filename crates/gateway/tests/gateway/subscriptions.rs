@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 
 use crate::clients::{Legacy, Pipe, answer_of};
 use crate::scripted::{Script, tool};
-use crate::support::{Gateway, within};
+use crate::support::{Gateway, said, within};
+
+const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
 /// Has `doc:1` and `doc:2`, and answers a call with which of them are subscribed to, after it has
 /// announced an update of `doc:1`. A call that says so ends it.
@@ -61,6 +63,23 @@ impl Stream {
     }
 }
 
+/// Opens the stream of a session.
+async fn stream_of(client: &Legacy) -> Stream {
+    let request = client.request(Method::GET);
+    Stream::open(request.header("accept", "text/event-stream")).await
+}
+
+/// Subscribes a modern client.
+async fn listen(gateway: &Gateway, uris: &[&str]) -> Stream {
+    let asked = json!({"notifications": {"resourceSubscriptions": uris}});
+    Stream::open(gateway.modern("subscriptions/listen", asked)).await
+}
+
+/// Calls the tool as a modern client.
+async fn change(gateway: &Gateway) -> String {
+    said(&gateway.mcp("a__change", json!({})).await).to_owned()
+}
+
 async fn ask(client: &Legacy, method: &str, uri: &str) -> Value {
     let answer = client.post(method, Some(7), json!({"uri": uri})).await;
     answer_of(&answer.text().await.unwrap())
@@ -84,8 +103,7 @@ async fn a_session_is_notified_of_the_resources_it_subscribed_to() {
         let refused = ask(&client, "resources/subscribe", uri).await;
         assert_eq!(refused["error"]["code"], code, "{uri}: {refused}");
     }
-    let listens = client.request(Method::GET);
-    let mut stream = Stream::open(listens.header("accept", "text/event-stream")).await;
+    let mut stream = stream_of(&client).await;
     let read = async || {
         let read = ask(&client, "resources/read", "doc:1#a").await;
         read["result"]["contents"][0]["text"]
@@ -114,31 +132,55 @@ async fn a_session_is_notified_of_the_resources_it_subscribed_to() {
 #[tokio::test]
 async fn a_modern_client_subscribes_to_what_there_is() {
     let gateway = Gateway::fixed(&script().server("a")).await;
-    let asked = json!(["doc:1#a", "doc:9#a"]);
-    let asked = json!({"notifications": {"resourceSubscriptions": asked}});
-    let mut stream = Stream::open(gateway.modern("subscriptions/listen", asked)).await;
+    let mut stream = listen(&gateway, &["doc:1#a", "doc:9#a"]).await;
     let tag = json!({"io.modelcontextprotocol/subscriptionId": 1});
-    let accepted = stream
-        .until("notifications/subscriptions/acknowledged")
-        .await;
+    let accepted = stream.until(ACKNOWLEDGED).await;
     let expected = json!({"resourceSubscriptions": ["doc:1#a"]});
     assert_eq!(accepted, json!({"_meta": tag, "notifications": expected}));
-    let called = gateway.mcp("a__change", json!({})).await;
-    assert_eq!(
-        called["result"]["content"][0]["text"], "known +1",
-        "{called}"
-    );
-    assert_eq!(
-        stream.updated().await,
-        json!({"uri": "doc:1#a", "_meta": tag})
-    );
+    assert_eq!(change(&gateway).await, "known +1");
+    let updated = stream.updated().await;
+    assert_eq!(updated, json!({"uri": "doc:1#a", "_meta": tag}));
     drop(stream);
     // the last one to subscribe is gone
-    let unknown = async || {
-        let called = gateway.mcp("a__change", json!({})).await;
-        called["result"]["content"][0]["text"] == "known "
-    };
-    while !unknown().await {}
+    while change(&gateway).await != "known " {}
+}
+
+#[tokio::test]
+async fn clients_of_both_eras_are_notified_of_servers_of_both_eras() {
+    let inner = Gateway::fixed(&format!("{}prefix = false\n", script().server("a"))).await;
+    let http = format!("[servers.a]\nurl = {:?}\n", inner.url);
+    // a gateway is a server of both eras
+    let wrapped = script().command().map(|part| part.replace('$', "$$"));
+    let wrapped = [&["run".to_owned(), "--".to_owned()], &wrapped[..]].concat();
+    let pipe = json!(wrapped);
+    let pipe = format!("[servers.a]\ncommand = \"CALLWARD\"\nargs = {pipe}\n");
+    for (server, era) in [
+        (&pipe, "modern"),
+        (&http, "modern"),
+        (&pipe, "legacy"),
+        (&http, "legacy"),
+    ] {
+        let gateway = Gateway::fixed(&format!("{server}era = {era:?}\n")).await;
+        let client = Legacy::open(&gateway.url).await;
+        // each has an instance from here on
+        client.call("a__change", json!({})).await;
+        change(&gateway).await;
+        let mut streams = [
+            stream_of(&client).await,
+            listen(&gateway, &["doc:2#a", "doc:1#a"]).await,
+        ];
+        streams[1].until(ACKNOWLEDGED).await;
+        let subscribed = ask(&client, "resources/subscribe", "doc:1#a").await;
+        assert_eq!(
+            subscribed["result"],
+            json!({}),
+            "{era} {server}: {subscribed}"
+        );
+        client.call("a__change", json!({})).await;
+        for stream in &mut streams {
+            assert_eq!(stream.updated().await["uri"], "doc:1#a", "{era} {server}");
+        }
+    }
 }
 
 #[tokio::test]

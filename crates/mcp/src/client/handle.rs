@@ -14,6 +14,7 @@ use callward_core::{
     Instances, InvalidOutput, Method, OutputStatus, PeerOutcome, ServerEvent, ServerId, Tool,
     ToolCall, ToolDefinition, ToolError, ToolOutput, ToolServer, Watch,
 };
+use futures_util::future::join_all;
 use futures_util::stream;
 use memchr::memmem;
 use tokio::time::Instant;
@@ -165,9 +166,9 @@ impl Upstream {
         }
     }
 
-    /// Sets the resources whose updates are announced as events. The server is told, also after
-    /// each reconnect, if it [offers](ServerInfo::subscribes) that; what may have been missed in
-    /// between is announced. Default: none.
+    /// Sets the resources whose updates are announced as events. Each instance of the server is
+    /// asked for them, also after each reconnect, if it [offers](ServerInfo::subscribes) that; what
+    /// may have been missed in between is announced. Default: none.
     pub fn watch_resources(&self, uris: BTreeSet<Arc<str>>) {
         if let Some(pool) = &self.0.pool {
             pool.keep_lead(!uris.is_empty());
@@ -175,9 +176,13 @@ impl Upstream {
         self.0.shared.watched.want(uris);
     }
 
-    /// Waits until the server was told of a resource, for 5 s at most.
+    /// Waits until each instance that is not down was asked for a resource, for 5 s at most.
     pub async fn watching(&self, uri: &str) {
-        self.0.shared.watched.told_of(uri).await;
+        let pool = self.0.pool.as_ref();
+        let mut all = pool.map_or_else(Vec::new, |pool| pool.upstreams());
+        all.push(self.clone());
+        all.retain(|one| !one.status().is_down());
+        join_all(all.iter().map(|one| one.0.shared.watched.knows(uri))).await;
     }
 
     pub(super) fn shared(&self) -> &Arc<Shared> {

@@ -132,10 +132,8 @@ pub(super) struct Shared {
     /// The level of log messages that the server was told.
     pub(super) log_level: Mutex<Option<LogLevel>>,
     pub(super) requests: Arc<ServerRequests>,
-    /// The resources whose updates are wanted, of all instances together.
-    pub(super) watched: Arc<Watched>,
-    /// Whether its server is told of them: the first instance's is.
-    pub(super) tells_watched: bool,
+    /// The resources whose updates are wanted: those of all instances are the same.
+    pub(super) watched: Watched,
     /// Ends the connection for good.
     pub(super) stop: CancellationToken,
     /// Ends the current connection. Once it is cancelled, the next token opens the next connection.
@@ -162,8 +160,7 @@ impl Shared {
             client: Mutex::default(),
             log_level: Mutex::default(),
             requests: Arc::default(),
-            tells_watched: first.is_none(),
-            watched: first.map(|first| first.watched.clone()).unwrap_or_default(),
+            watched: first.map_or_else(Watched::default, |first| first.watched.of_another()),
             current: watch::Sender::new(stop.clone()),
             stop,
             state: watch::Sender::new(State {
@@ -414,7 +411,7 @@ impl Shared {
         let concerned = self.watched.concerned(uri);
         self.state.send_modify(|state| {
             state.news.updates += 1;
-            if !concerned.is_empty() {
+            if state.updated.len() > self.watched.count() {
                 state.updated.retain(|uri, _| self.watched.is_wanted(uri));
             }
             let updates = concerned.into_iter().map(|uri| (uri, state.news.updates));
@@ -422,7 +419,7 @@ impl Shared {
         });
     }
 
-    /// Takes a notification about what the server has. Returns `false` if it is none.
+    /// Takes a notification about what the server has. Returns `false` for any other.
     pub(super) fn takes(&self, notification: &str, params: Option<&Bytes>) -> bool {
         match notification {
             "notifications/resources/updated" => {
@@ -493,7 +490,7 @@ pub(super) struct Events {
 
 /// The least time between two announced updates of a resource: what is kept of all resources is
 /// purged with each.
-const UPDATES_PAUSE: Duration = Duration::from_millis(100);
+const UPDATES_PAUSE: Duration = Duration::from_millis(250);
 
 /// Returns the least time between two announced changes of a list. What is done about each takes
 /// time, and a server may announce them without end. Clients hear of each change of prompts and
@@ -633,7 +630,7 @@ mod tests {
             announced += at_once().await.len();
             advance(Duration::from_millis(1)).await;
         }
-        assert_eq!(announced, 22);
+        assert_eq!(announced, 10);
         advance(UPDATES_PAUSE).await;
         assert_eq!(at_once().await.len(), 2);
     }

@@ -1,4 +1,4 @@
-//! The resources whose updates are wanted, and what their server was told of them.
+//! The resources whose updates are wanted, and which of them their server knows of.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -29,25 +29,42 @@ pub(super) type Asking = BoxFuture<'static, Result<Bytes, RequestError>>;
 /// have it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What is wanted of the server of an upstream.
+/// What is wanted of one instance of a server.
 #[derive(Debug, Default)]
 pub(super) struct Watched {
-    wanted: watch::Sender<Uris>,
-    /// Those that the server was told, on the connection of the moment.
-    told: watch::Sender<Uris>,
-    /// Those that it was told before: what they hold may have changed since.
+    /// Those of all instances: whatever one changes may be announced by that one only.
+    wanted: Arc<watch::Sender<Uris>>,
+    /// Those that the server knows of, on the connection of the moment.
+    known: watch::Sender<Uris>,
+    /// Those that it knew of before: what they hold may have changed since.
     before: Mutex<Uris>,
     /// How many subscriptions to resources a modern server has acknowledged.
     acknowledged: watch::Sender<u64>,
 }
 
 impl Watched {
+    /// Returns what is wanted of another instance.
+    pub(super) fn of_another(&self) -> Self {
+        Self {
+            wanted: self.wanted.clone(),
+            ..Self::default()
+        }
+    }
+
     pub(super) fn want(&self, uris: Uris) {
-        self.wanted.send_replace(uris);
+        self.wanted.send_if_modified(|now| {
+            let is_other = *now != uris;
+            *now = uris;
+            is_other
+        });
     }
 
     pub(super) fn is_wanted(&self, uri: &str) -> bool {
         self.wanted.borrow().contains(uri)
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.wanted.borrow().len()
     }
 
     /// Returns the wanted ones that an update of this one concerns: a server may announce a part of
@@ -66,10 +83,10 @@ impl Watched {
             .collect()
     }
 
-    /// Waits until the server was told of a resource.
-    pub(super) async fn told_of(&self, uri: &str) {
-        let mut told = self.told.subscribe();
-        let _ = timeout(PATIENCE, told.wait_for(|told| told.contains(uri))).await;
+    /// Waits until the server knows of a resource.
+    pub(super) async fn knows(&self, uri: &str) {
+        let mut known = self.known.subscribe();
+        let _ = timeout(PATIENCE, known.wait_for(|known| known.contains(uri))).await;
     }
 
     /// Takes the acknowledgement of a subscription, which may be one to lists.
@@ -80,18 +97,18 @@ impl Watched {
         }
     }
 
-    /// Takes note that the server has forgotten what it was told.
+    /// Takes note that the server has forgotten what it knew of.
     fn forgotten(&self) {
         let mut before = self.before.lock();
-        before.append(&mut self.told.send_replace(Uris::new()));
+        before.append(&mut self.known.send_replace(Uris::new()));
         before.retain(|uri| self.is_wanted(uri));
     }
 }
 
 impl Shared {
-    /// Takes note of all that the server was told. What it was told before, on another connection,
+    /// Takes note of all that the server knows of. What it knew of before, on another connection,
     /// may have been updated in between.
-    fn told(&self, uris: Uris) {
+    fn now_knows(&self, uris: Uris) {
         let before: Uris = {
             let mut before = self.watched.before.lock();
             let (again, rest) = mem::take(&mut *before)
@@ -100,14 +117,14 @@ impl Shared {
             *before = rest;
             again
         };
-        self.watched.told.send_replace(uris);
+        self.watched.known.send_replace(uris);
         for uri in before {
             self.resource_updated(&uri);
         }
     }
 }
 
-/// Tells the server of one connection what is wanted, and of each change of that. Never returns.
+/// Asks the server of one connection for what is wanted, also when that changes. Never returns.
 pub(super) async fn follow(
     shared: &Shared,
     era: Era,
@@ -126,12 +143,12 @@ async fn subscribe(shared: &Shared, request: &(dyn Fn(Ask<'static>) -> Asking + 
     let mut backoff = Backoff::new(shared.options.reconnect_cap);
     loop {
         let now = wanted.borrow_and_update().clone();
-        let mut told = shared.watched.told.borrow().clone();
-        let ended = told
+        let mut known = shared.watched.known.borrow().clone();
+        let ended = known
             .difference(&now)
             .map(|uri| ("resources/unsubscribe", uri));
         let begun = now
-            .difference(&told)
+            .difference(&known)
             .map(|uri| ("resources/subscribe", uri));
         let asked = ended
             .chain(begun)
@@ -150,10 +167,10 @@ async fn subscribe(shared: &Shared, request: &(dyn Fn(Ask<'static>) -> Asking + 
                 }
                 Ok(Ok(_)) | Err(_) => {}
             }
-            if !told.remove(&uri) {
-                told.insert(uri);
+            if !known.remove(&uri) {
+                known.insert(uri);
             }
-            shared.told(told.clone());
+            shared.now_knows(known.clone());
         }
         match is_lost {
             true => backoff.pause().await,
@@ -170,7 +187,7 @@ async fn listen(shared: &Shared, request: &(dyn Fn(Ask<'static>) -> Asking + Sen
         wanted,
         acknowledged,
         ..
-    } = &*shared.watched;
+    } = &shared.watched;
     let (mut wanted, mut acknowledged) = (wanted.subscribe(), acknowledged.subscribe());
     let mut backoff = Backoff::new(shared.options.reconnect_cap);
     let mut open: Option<Asking> = None;
@@ -178,7 +195,7 @@ async fn listen(shared: &Shared, request: &(dyn Fn(Ask<'static>) -> Asking + Sen
         let now = wanted.borrow_and_update().clone();
         if now.is_empty() {
             open = None;
-            shared.told(now);
+            shared.now_knows(now);
             let _ = wanted.changed().await;
             continue;
         }
@@ -193,7 +210,7 @@ async fn listen(shared: &Shared, request: &(dyn Fn(Ask<'static>) -> Asking + Sen
         let ended = match ended {
             Some(ended) => ended,
             None => {
-                shared.told(now.clone());
+                shared.now_knows(now.clone());
                 tokio::select! {
                     ended = &mut next => ended,
                     _ = wanted.changed() => {
@@ -206,7 +223,7 @@ async fn listen(shared: &Shared, request: &(dyn Fn(Ask<'static>) -> Asking + Sen
         if let Err(RequestError::Refused(error)) = ended {
             tracing::debug!(server = %shared.id, %error, "updates of resources are not announced");
             // no one is to wait for it, and asking again would not help
-            shared.told(now);
+            shared.now_knows(now);
             let _ = wanted.changed().await;
             continue;
         }

@@ -7,8 +7,9 @@
 //!
 //! **Rule.** A request that states its revision in `_meta` is modern, and so are `server/discover`
 //! and `subscriptions/listen`; anything else is legacy. `initialize` or `server/discover`,
-//! `tools/list`, `tools/call`, `ping` (legacy) and `subscriptions/listen` (modern) are answered,
-//! and each [`Method`](callward_core::Method) that the backend answers; the other lists are empty.
+//! `tools/list`, `tools/call`, `ping` (legacy), `subscriptions/listen` (modern) and, if there is a
+//! [`Subscriber`], `resources/subscribe` and `resources/unsubscribe` (legacy) are answered, and
+//! each [`Method`](callward_core::Method) that the backend answers; the other lists are empty.
 //! Every other method is refused as unknown.
 #![doc = include_str!("details.md")]
 

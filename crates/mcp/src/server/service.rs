@@ -208,7 +208,7 @@ impl Dispatcher {
         let subscribed = async move {
             subscribed.await?;
             ToolOutput::from_json(done).map_err(|error| {
-                ToolError::new(ErrorKind::Internal, Delivery::Answered, error.to_string())
+                ToolError::new(ErrorKind::Internal, Delivery::Unknown, error.to_string())
             })
         };
         Ok(Step::Call(RunningCall {

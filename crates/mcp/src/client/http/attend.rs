@@ -134,7 +134,7 @@ async fn attend(link: &Arc<HttpLink>) {
 
 /// Subscribes to the resources that are wanted; never returns.
 async fn subscribe(link: &Arc<HttpLink>, session: &Session) {
-    if !(session.info.subscribes && link.shared.tells_watched) {
+    if !session.info.subscribes {
         return std::future::pending().await;
     }
     let asked = link.clone();

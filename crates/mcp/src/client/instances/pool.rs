@@ -228,6 +228,15 @@ impl Pool {
         theirs.filter_map(|entry| entry.handle.clone()).collect()
     }
 
+    /// Returns the instances other than the lead.
+    pub(in crate::client) fn upstreams(&self) -> Vec<Upstream> {
+        let table = self.table.lock();
+        let handles = table.entries().filter_map(|entry| entry.handle.as_ref());
+        handles
+            .filter_map(|handle| handle.upstream.clone())
+            .collect()
+    }
+
     pub(in crate::client) fn session_ended(&self, caller: &Caller) {
         if let Some(session) = &caller.session {
             let mut table = self.table.lock();

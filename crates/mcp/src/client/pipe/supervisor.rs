@@ -163,7 +163,7 @@ async fn attend(
     let _session = SessionTimer::begin(observer, PeerSide::Client, "pipe");
     let announces = info.announces.clone();
     let listens = info.era == Era::Modern && !announces.is_empty();
-    let (subscribes, era) = (info.subscribes && shared.tells_watched, info.era);
+    let (subscribes, era) = (info.subscribes, info.era);
     let subscribed = live.clone();
     let request = move |ask: Ask<'static>| -> watched::Asking {
         let live = subscribed.clone();

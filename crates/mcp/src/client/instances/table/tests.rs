@@ -108,6 +108,11 @@ impl World {
                 let share = words == ["share"];
                 return shown(self.table.open_lead(share, self.now, |number, _, _| number));
             }
+            ["keep" | "keep-no-more"] => {
+                let keeps = words == ["keep"];
+                let start = |number, _, _| number;
+                self.table.keep_lead(keeps, self.now, start);
+            }
             ["close"] => return format!("{:?}", self.table.close()),
             ["started"] => return self.started.to_string(),
             ["is-empty"] => return self.table.is_empty().to_string(),
@@ -191,6 +196,9 @@ the spare one ends when no owner is left
 a lead that serves all is given to no owner, and does not count
     max=1 | ada/1 W: 0; share: 0; ada/1 R: 1; end ada/1; places: 0 1; ada/2 R: 1; idle;
     sweep: kept None; places: 0 ending
+a lead that is kept stays when it is idle, and is started again when it has ended
+    spare=0 | keep; ada/1 I: 0; idle; sweep: kept None; end ada/1; lead-ends: 1; keep-no-more;
+    idle; sweep: kept None; lead-ends: none; keep; lead: 2
 nothing is started after the end
     | ada/1 R: 0; close: [1]; ada/2 R: Closed; is-empty: false; ended 1; is-empty: true
 ";
