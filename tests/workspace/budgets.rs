@@ -8,30 +8,34 @@ use crate::sources::{root, sources};
 
 /// The most lines of code, without comments, blank lines and tests. A budget falls with its crate.
 const BUDGETS: [(&str, usize); 18] = [
-    ("audit", 1519),
-    ("auth", 2816),
+    ("audit", 1521),
+    ("auth", 2819),
     ("breaker", 1238),
-    ("cache", 4021),
+    ("cache", 4229),
     ("chaos", 702),
-    ("core", 9340),
-    ("facade", 3158),
-    ("gateway", 11049),
+    ("core", 9649),
+    ("facade", 3162),
+    ("gateway", 12068),
     ("limit", 1553),
     ("loopguard", 389),
-    ("mcp", 9698),
-    ("registry", 1013),
+    ("mcp", 11859),
+    ("registry", 1022),
     ("replay", 2248),
-    ("retry", 1525),
-    ("router", 2348),
+    ("retry", 1605),
+    ("router", 2358),
     ("telemetry", 2042),
-    ("testkit", 2343),
+    ("testkit", 2394),
     ("tls", 27),
 ];
 /// The most lines of tests.
-const TESTS: usize = 51_000;
+const TESTS: usize = 54_000;
 
 /// What supports tests only, though it is not a test itself.
-const SUPPORT: [&str; 2] = ["testkit/src/hostile", "testkit/src/bin/soak"];
+const SUPPORT: [&str; 3] = [
+    "testkit/src/hostile",
+    "testkit/src/bin/conformance",
+    "testkit/src/bin/soak",
+];
 
 fn is_test(path: &Path) -> bool {
     let of_tests = |part: &str| ["tests", "tests.rs", "interleavings.rs"].contains(&part);

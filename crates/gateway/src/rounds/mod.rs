@@ -1,5 +1,5 @@
-//! Requests in several rounds (2026-07-28): a result asks the client for input, and the client sends
-//! the request again with its answers.
+//! Requests in several rounds (2026-07-28): a result asks the client for input, and the client
+//! sends the request again with its answers.
 //!
 //! A server of that revision asks so by itself: its state is sealed, and the next round goes to the
 //! same server. A server of an earlier revision asks while its call runs: the call stays open, and
@@ -146,7 +146,8 @@ impl Rounds {
         }
     }
 
-    /// Waits until an open call has an answer or asks. If it asks, it stays open for the next round.
+    /// Waits until an open call has an answer or asks. If it asks, it stays open for the next
+    /// round.
     pub(crate) async fn go_on(
         self: &Arc<Self>,
         mut open: OpenCall,
@@ -262,7 +263,7 @@ fn answerer(record: Option<&Arc<CallRecord>>) -> Option<ServerId> {
     Some(server)
 }
 
-/// The error of a state that is none.
+/// The error of a state that cannot be used.
 fn unknown() -> ToolError {
     let text = "`requestState` is not one of this gateway for this request, or is too old: call \
                 again without it and without `inputResponses`";

@@ -25,7 +25,7 @@ const PASSED_ON: [&str; 2] = [
     "notifications/elicitation/complete",
 ];
 
-/// Who is told of a request in flight: of its progress, and what its server asks.
+/// Who gets the progress of a request in flight, and what its server asks.
 #[derive(Default)]
 pub(super) struct Recipients {
     pub(super) progress: Option<Arc<dyn ProgressSink>>,

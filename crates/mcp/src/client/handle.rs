@@ -278,11 +278,11 @@ impl Upstream {
             return;
         }
         let is_new = {
-            let mut told = self.0.shared.log_level.lock();
+            let mut known = self.0.shared.log_level.lock();
             let is_owned = self.0.shared.is_owned();
-            let is_new = told.is_none_or(|told| level < told || (is_owned && level != told));
+            let is_new = known.is_none_or(|known| level < known || (is_owned && level != known));
             if is_new {
-                *told = Some(level);
+                *known = Some(level);
             }
             is_new
         };

@@ -122,14 +122,14 @@ pub(super) struct Shared {
     pub(super) long_messages: LongMessages,
     /// The child that runs, by the system's number.
     pub(super) process: Mutex<Option<u32>>,
-    /// What its servers are told that clients declare; `None` before the first greeting.
+    /// What its servers learn that clients declare; `None` before the first greeting.
     declared: Mutex<Option<ClientCapabilities>>,
     /// Whether all calls are of one owner: only then is it known which client a server means that
     /// does not say.
     is_owned: AtomicBool,
     /// The owner's client, between calls.
     client: Mutex<Option<Asker>>,
-    /// The level of log messages that the server was told.
+    /// The level of log messages that was set at the server.
     pub(super) log_level: Mutex<Option<LogLevel>>,
     pub(super) requests: Arc<ServerRequests>,
     /// The resources whose updates are wanted: those of all instances are the same.
@@ -240,7 +240,7 @@ impl Shared {
         self.state.borrow().info.clone()
     }
 
-    /// Returns what the server is told that its client declares. Waits for the only client, if
+    /// Returns what the server learns that its client declares. Waits for the only client, if
     /// there is only one.
     pub(super) async fn declared(&self) -> ClientCapabilities {
         let known = *self.declared.lock();
@@ -303,7 +303,7 @@ impl Shared {
         }
     }
 
-    /// Returns the client if the server was told that it may be asked this.
+    /// Returns the client if the server knows that it may be asked this.
     pub(super) fn asks(
         &self,
         client: Option<Asker>,

@@ -84,8 +84,8 @@ impl SessionClient {
         self.state.lock().log_level = Some(level);
     }
 
-    /// Returns `true` if calls need a way to the client: it may be asked something, or wants to read
-    /// log messages.
+    /// Returns `true` if calls need a way to the client: it may be asked something, or wants to
+    /// read log messages.
     pub(super) fn is_reached(&self) -> bool {
         !self.capabilities.is_empty() || self.state.lock().log_level.is_some()
     }

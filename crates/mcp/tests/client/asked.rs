@@ -17,7 +17,7 @@ fn asking(session: &str) -> (std::sync::Arc<MockClient>, callward_core::ToolCall
     MockClient::make(call(&caller("ada", session), false))
 }
 
-/// Accepts the instance of a client, which is told what the client declares.
+/// Accepts the instance of a client, which learns what the client declares.
 async fn instance(script: &mut Script) -> Peer {
     let mut peer = script.accept().await;
     let hello = peer.asked("initialize").await;

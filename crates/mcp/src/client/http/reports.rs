@@ -7,8 +7,8 @@ use parking_lot::Mutex;
 use crate::client::ask;
 use crate::client::asked::{Meant, Recipients};
 
-/// Who is told of each request in flight: some legacy servers send everything on the stream of the
-/// session.
+/// Who gets what belongs to each request in flight: some legacy servers send everything on the
+/// stream of the session.
 #[derive(Default)]
 pub(super) struct Reports(Mutex<HashMap<u64, Recipients>>);
 

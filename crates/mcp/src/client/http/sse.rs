@@ -32,7 +32,7 @@ const POST_WAIT: Duration = Duration::from_secs(1);
 
 type Answer = Result<Bytes, RequestError>;
 
-/// A server's stream: who waits for which answer on it.
+/// A server's stream: which requests wait for their answers on it.
 pub(super) struct Stream {
     /// Where messages go.
     target: Uri,

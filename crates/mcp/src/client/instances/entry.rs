@@ -10,7 +10,7 @@ use tokio::time::Instant;
 pub(super) struct Key {
     pub(super) principal: Principal,
     pub(super) session: Option<SessionId>,
-    /// What its client declares: a server is told that once, when it is greeted.
+    /// What its client declares: a server learns that once, when it is greeted.
     pub(super) declares: ClientCapabilities,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Entry<H> {
     /// and counts until it has.
     pub(super) handle: Option<H>,
     pub(super) is_lead: bool,
-    /// What its server was told that the client declares.
+    /// What its server knows that the client declares.
     pub(super) declares: ClientCapabilities,
     pub(super) owner: Option<Key>,
     /// The owner of the calls it has run; it may run no other's.

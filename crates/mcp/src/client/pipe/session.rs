@@ -22,8 +22,8 @@ use crate::wire::{Era, write};
 /// that speaks both eras keeps its sessions.
 ///
 /// `known` is what an earlier connection to the same program showed: the era belongs to the server,
-/// so a modern one is not sent `initialize` again. `refuses` is set once the server has refused that:
-/// it may end then.
+/// so a modern one is not sent `initialize` again. `refuses` is set once the server has refused
+/// that: it may end then.
 pub(super) async fn greet(
     connection: &Arc<Connection>,
     shared: &Shared,

@@ -159,8 +159,8 @@ impl Endpoint {
         Ok(IntoResponse::into_response(StatusCode::NO_CONTENT))
     }
 
-    /// Responds with the notifications of a subscription, and with what servers ask, until `end`, a shutdown, or the end of
-    /// the sender's credential.
+    /// Responds with the notifications of a subscription, and with what servers ask, until `end`, a
+    /// shutdown, or the end of the sender's credential.
     pub(super) fn notify(
         &self,
         caller: &Caller,

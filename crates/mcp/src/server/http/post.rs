@@ -68,7 +68,7 @@ pub(super) async fn take(
     }
 }
 
-/// Takes a message of a session that is no request.
+/// Takes a notification or a response of a session.
 fn note(endpoint: &Endpoint, caller: &Arc<Caller>, session: &Session, message: Message) {
     match message {
         Message::Notification { method, params } => match method.as_str() {

@@ -48,8 +48,8 @@ pub(super) fn call_messages(
     stream::select(answered, messages)
 }
 
-/// The messages of one subscription: the acknowledgement, each change and update, what the client is asked, and
-/// the answer at the end.
+/// The messages of one subscription: the acknowledgement, each change and update, what the client
+/// is asked, and the answer at the end.
 pub(super) fn notifications(
     subscription: Subscription,
     changes: BoxStream<'static, List>,

@@ -126,8 +126,8 @@ fn add(values: &mut JsonObject, response: &Value) {
     }
 }
 
-/// States the number of a round so that another number is noticed. This is no protection: the key
-/// is public.
+/// States the number of a round so that another number is noticed. This does not protect it: the
+/// key is public.
 fn seal(round: usize) -> String {
     let mut hasher = DefaultHasher::new();
     ("conformance", round).hash(&mut hasher);
