@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use callward_core::{BoxFuture, ToolCall, ToolError, ToolOutput, ToolService};
+use callward_core::{BoxFuture, ProgressSink, ToolCall, ToolError, ToolOutput, ToolService};
 use futures_util::future::Either;
+use parking_lot::Mutex;
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -47,19 +48,66 @@ impl<S: ToolService> Service<ToolCall> for ConcurrencyLimit<S> {
     }
 
     fn call(&mut self, call: ToolCall) -> Self::Future {
-        let tool = match self.permits.try_acquire(call.tool().name()) {
-            Ok(held) => {
+        let place = match self.permits.try_acquire(call.tool().name()) {
+            Ok(held) if call.client.is_none() => {
                 return Either::Left(Permitted::new(self.inner.call(call), Some(held)));
             }
-            Err(tool) => tool,
+            place => place,
         };
         // the ready service goes with the call, and a clone stays
         let clone = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, clone);
         let permits = self.permits.clone();
         Either::Right(Box::pin(async move {
-            let _held = permits.acquire(&call, tool).await?;
-            inner.call(call).await
+            let held = match place {
+                Ok(held) => held,
+                Err(tool) => permits.acquire(&call, tool).await?,
+            };
+            if call.client.is_none() {
+                let _held = held;
+                return inner.call(call).await;
+            }
+            let place = Place::of(&call, held);
+            let answer = inner.call(call.with_progress(place.clone())).await;
+            place.leave();
+            answer
         }))
+    }
+}
+
+/// The place of a call whose client can be asked. The call leaves it once that happens: a person
+/// must not keep other calls from the server.
+struct Place {
+    held: Mutex<Option<Held>>,
+    /// The caller's sink.
+    next: Option<Arc<dyn ProgressSink>>,
+}
+
+impl Place {
+    fn of(call: &ToolCall, held: Held) -> Arc<Self> {
+        Arc::new(Self {
+            held: Mutex::new(Some(held)),
+            next: call.progress().cloned(),
+        })
+    }
+
+    fn leave(&self) {
+        let left = self.held.lock().take();
+        drop(left);
+    }
+}
+
+impl ProgressSink for Place {
+    fn report(&self, params: &[u8]) {
+        if let Some(next) = &self.next {
+            next.report(params);
+        }
+    }
+
+    fn waits_for_person(&self, waits: bool) {
+        self.leave();
+        if let Some(next) = &self.next {
+            next.waits_for_person(waits);
+        }
     }
 }

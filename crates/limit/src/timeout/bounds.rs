@@ -143,6 +143,9 @@ impl Bounds {
         };
         let person = match meter.person.time(now.into_std()) {
             Duration::ZERO => String::new(),
+            time if bound == Bound::Deadline => {
+                format!("; {time:?} of it passed while a person was asked")
+            }
             time => format!("; {time:?} of waiting for a person are not counted"),
         };
         let message = format!(

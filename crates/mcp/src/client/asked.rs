@@ -19,6 +19,9 @@ use crate::wire::{RequestId, RpcError, code, meta, object, write};
 /// How many requests of one instance may wait for their clients.
 const MAX_WAITING: usize = 64;
 
+/// Why a client is not asked something.
+pub(super) const UNDECLARED: &str = "the client does not declare that it offers this";
+
 /// The notifications that a client gets beside its answer, with their parameters as they are.
 const PASSED_ON: [&str; 2] = [
     "notifications/message",
@@ -255,7 +258,7 @@ impl ServerRequests {
     /// the refusal of one that no client is asked.
     pub(super) fn answer<F>(
         self: &Arc<Self>,
-        of: Option<Asker>,
+        of: Result<Asker, &'static str>,
         (id, method, params): (RequestId, ClientMethod, Option<Bytes>),
         closed: &CancellationToken,
         reply: impl FnOnce(Vec<u8>) -> F + Send + 'static,
@@ -294,7 +297,7 @@ impl ServerRequests {
 
     fn admit(
         &self,
-        of: Option<Asker>,
+        of: Result<Asker, &'static str>,
         method: ClientMethod,
         params: &[u8],
         id: &RequestId,
@@ -304,10 +307,10 @@ impl ServerRequests {
             let text = format!("the parameters of {method}: {why}");
             return Err(RpcError::new(code::INVALID_PARAMS, text));
         }
-        let of = of.filter(|of| of.offers(method, params)).ok_or_else(|| {
-            let text = format!("the client does not offer {method}, or not with these parameters");
-            RpcError::new(code::METHOD_NOT_FOUND, text)
-        })?;
+        let offered = |of: Asker| of.offers(method, params).then_some(of).ok_or(UNDECLARED);
+        let of = of.and_then(offered);
+        let of =
+            of.map_err(|why| RpcError::new(code::METHOD_NOT_FOUND, format!("{method}: {why}")))?;
         let mut waiting = self.0.lock();
         if waiting.len() >= MAX_WAITING {
             let text = format!("{MAX_WAITING} requests wait for their clients");

@@ -240,8 +240,10 @@ impl Upstream {
             };
             let output = self.run_round(call, &ask).await?;
             if output.status() == OutputStatus::Task && !self.may_make_task(call) {
-                let text = "the server answered with a task, which the call does not allow";
-                return Err(RequestError::protocol(text).into_tool_error());
+                let text = "the server answered with a task, which the client did not declare";
+                // not a fault of the server that counts: any client could cause it
+                let error = ToolError::new(ErrorKind::InvalidCall, Delivery::Answered, text);
+                return Err(error.with_code(code::MISSING_CLIENT_CAPABILITY));
             }
             if output.status() != OutputStatus::InputRequired {
                 return Ok(output);

@@ -10,7 +10,7 @@ use futures_util::future::try_join_all;
 use serde_json::value::RawValue;
 
 use super::asked::Asker;
-use crate::wire::write;
+use crate::wire::{code, write};
 
 /// How many rounds one call may have.
 pub(super) const MAX_ROUNDS: usize = 10;
@@ -30,7 +30,8 @@ impl InputRequired {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Protocol`] if it cannot be read, or asks for what the client did not declare.
+    /// [`ErrorKind::Protocol`] if it cannot be read; [`ErrorKind::InvalidCall`] if it asks for what
+    /// the client did not declare.
     pub(super) fn read(
         output: &ToolOutput,
         capabilities: ClientCapabilities,
@@ -53,9 +54,11 @@ impl InputRequired {
                 }
                 None => {
                     let method: String = method.chars().take(64).collect();
-                    return Err(fault(format!(
-                        "the server asks for {method:?}, which the client did not declare"
-                    )));
+                    let text =
+                        format!("the server asks for {method:?}, which the client did not declare");
+                    // not a fault of the server that counts: any client could cause it
+                    let error = ToolError::new(ErrorKind::InvalidCall, Delivery::Answered, text);
+                    return Err(error.with_code(code::MISSING_CLIENT_CAPABILITY));
                 }
             }
         }

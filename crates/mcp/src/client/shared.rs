@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::asked::{Asker, Meant, ServerRequests};
+use super::asked::{Asker, Meant, ServerRequests, UNDECLARED};
 use super::http::Connections;
 use super::info::ServerInfo;
 use super::options::{OnlyClient, UpstreamOptions};
@@ -288,30 +288,38 @@ impl Shared {
     }
 
     /// Returns the client to ask when a request does not name its call: that of the calls in
-    /// flight, or between calls that of the owner. None where owners share the connection.
-    pub(super) fn client(&self, meant: impl FnOnce() -> Meant) -> Option<Asker> {
+    /// flight, or between calls that of the owner.
+    ///
+    /// # Errors
+    ///
+    /// Why it is not known, for the server.
+    pub(super) fn client(&self, meant: impl FnOnce() -> Meant) -> Result<Asker, &'static str> {
         if !self.is_owned() {
-            return None;
+            return Err("clients share this server, so none of them can be asked");
         }
+        let of_owner = || {
+            let of_owner = self.client.lock().clone();
+            of_owner.or_else(|| self.only().and_then(Asker::only))
+        };
         match meant() {
-            Meant::Client(client) => Some(client),
-            Meant::NoCall => {
-                let of_owner = self.client.lock().clone();
-                of_owner.or_else(|| self.only().and_then(Asker::only))
-            }
-            Meant::Unclear => None,
+            Meant::Client(client) => Ok(client),
+            Meant::NoCall => of_owner().ok_or("no client can be asked between its calls"),
+            Meant::Unclear => Err("calls of several clients run, and the request names none"),
         }
     }
 
     /// Returns the client if the server knows that it may be asked this.
     pub(super) fn asks(
         &self,
-        client: Option<Asker>,
+        client: Result<Asker, &'static str>,
         method: ClientMethod,
         params: Option<&Bytes>,
-    ) -> Option<Asker> {
+    ) -> Result<Asker, &'static str> {
         let params = params.map_or(&b"{}"[..], |params| params);
-        client.filter(|_| self.declares().allow(method, params))
+        match self.declares().allow(method, params) {
+            true => client,
+            false => Err(UNDECLARED),
+        }
     }
 
     pub(super) fn declare(&self, capabilities: ClientCapabilities) {

@@ -90,6 +90,11 @@ impl SessionClient {
         !self.capabilities.is_empty() || self.state.lock().log_level.is_some()
     }
 
+    /// Returns `true` if there is a way to the client beside its requests.
+    pub(super) fn is_connected(&self) -> bool {
+        self.state.lock().own.is_some()
+    }
+
     /// Returns what keeps the resources that the client is subscribed to.
     pub(super) fn subscriber(
         &self,

@@ -278,7 +278,10 @@ impl Dispatcher {
             Era::Legacy => capabilities.without_extensions(),
         };
         let round = |name| params.get(name).filter(|_| !method.is_of_task()).cloned();
-        let client = is_reached.then(|| {
+        let is_connected = session
+            .as_ref()
+            .is_some_and(|session| session.is_connected());
+        let client = (is_reached || is_connected).then(|| {
             Arc::new(Reached {
                 session,
                 outlet: outlet.clone(),

@@ -132,7 +132,7 @@ async fn a_modern_server_gets_the_answers_of_a_legacy_client_in_rounds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_modern_server_may_not_ask_is_its_fault() {
+async fn what_a_modern_server_may_not_ask_fails_the_call() {
     let sampling = r#"{"a":{"method":"sampling/createMessage","params":{}}}"#;
     let elicitation = r#"{"a":{"method":"elicitation/create","params":{}}}"#;
     for (takes_rounds, questions, rounds, outcome) in [
@@ -154,7 +154,11 @@ async fn what_a_modern_server_may_not_ask_is_its_fault() {
         match (running.await.unwrap(), outcome) {
             (Ok(output), Ok(status)) => assert_eq!(output.status(), status),
             (Err(error), Err(words)) => {
-                assert_eq!(error.kind, ErrorKind::Protocol, "{error}");
+                let kind = match words {
+                    "did not declare" => ErrorKind::InvalidCall,
+                    _ => ErrorKind::Protocol,
+                };
+                assert_eq!(error.kind, kind, "{error}");
                 assert!(error.message.contains(words), "{error}");
             }
             (other, _) => panic!("{questions}: {other:?}"),

@@ -291,14 +291,14 @@ pub(super) fn aside(
 ) {
     let client = || {
         let unnamed = || link.shared.client(|| link.reports.meant());
-        of.map_or_else(unnamed, Option::<&Asker>::cloned)
+        of.map_or_else(unnamed, |of| of.cloned().ok_or(asked::UNDECLARED))
     };
     match message {
         Message::Notification { method, params } if method == "notifications/cancelled" => {
             link.shared.requests.cancel(params.as_ref());
         }
         Message::Notification { method, params } if asked::is_passed_on(&method) => {
-            if let Some(client) = client() {
+            if let Ok(client) = client() {
                 client.notify(&method, params.as_ref());
             }
         }

@@ -428,7 +428,9 @@ impl<H: Clone> Table<H> {
         };
         entry.abandoned = false;
         let is_shared = entry.is_lead && self.lead_is_shared;
-        if entry.is_idle() && !(entry.is_clean() || is_shared) {
+        // a late question for its client must not reach the next one
+        let is_passed_on = entry.is_clean() && entry.declares.is_empty();
+        if entry.is_idle() && !(is_passed_on || is_shared) {
             entry.handle = None;
         }
     }

@@ -327,7 +327,7 @@ impl Connection {
         }
     }
 
-    fn client(&self, shared: &Shared) -> Option<Asker> {
+    fn client(&self, shared: &Shared) -> Result<Asker, &'static str> {
         shared.client(|| self.waiters.lock().meant())
     }
 
@@ -335,7 +335,7 @@ impl Connection {
         match method {
             "notifications/cancelled" => shared.requests.cancel(params),
             passed_on if asked::is_passed_on(passed_on) => {
-                if let Some(client) = self.client(shared) {
+                if let Ok(client) = self.client(shared) {
                     client.notify(passed_on, params);
                 }
             }
