@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use callward_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolOutput};
 use callward_limit::{ConcurrencyLimit, ConcurrencyLimitLayer, PermitStatus, Shed};
-use callward_testkit::{Gate, MockService, call, tool};
+use callward_testkit::{Gate, MockClient, MockService, call, tool};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use serde_json::json;
@@ -199,4 +199,22 @@ async fn a_drop_after_any_number_of_polls_leaks_no_permit() {
         }
         limit.oneshot(request()).await.unwrap();
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_client_is_asked_leaves_its_place_to_others() {
+    let asks = MockService::new(|call, n| async move {
+        if n == 0 {
+            call.progress().unwrap().waits_for_person(true);
+            std::future::pending::<()>().await;
+        }
+        Ok(ToolOutput::text("ok"))
+    });
+    let limit = ConcurrencyLimitLayer::new(1).layer(asks);
+    let (_client, call) = MockClient::make(request());
+    let asking = begin(&limit, call);
+    assert_eq!(counts(&limit), (0, 0));
+    assert!(begin(&limit, request()).await.is_ok());
+    drop(asking);
+    assert_eq!(counts(&limit), (0, 0));
 }
