@@ -153,7 +153,7 @@ def is_change(message):
 
 
 def for_all(found):
-    """What `serve` shows: without what the server offers only to clients that can be asked."""
+    """What `serve` shows, where a client has an instance apart from the one that lists."""
     found = {step: one for step, one in found.items() if step.split(" ")[-1] not in CONDITIONAL}
     for one in found.values():
         if "tools" in (one["answer"] or {}):

@@ -40,7 +40,7 @@ pub trait Rewrite: fmt::Debug + Send + Sync {
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct OnlyClient {
-    /// What it declares.
+    /// What it declares, without the extensions: each of its requests declares these.
     pub capabilities: ClientCapabilities,
     /// Where servers ask it between its calls; `None` if they can only ask in a call.
     pub client: Option<CallClient>,
@@ -51,7 +51,8 @@ impl OnlyClient {
     #[must_use]
     pub const fn new(capabilities: ClientCapabilities, client: Option<CallClient>) -> Self {
         Self {
-            capabilities,
+            // else its calls would have an instance apart from the first one
+            capabilities: capabilities.without_extensions(),
             client,
         }
     }

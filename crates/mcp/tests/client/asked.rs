@@ -97,9 +97,11 @@ async fn a_server_that_clients_share_asks_none_of_them() {
 #[tokio::test(start_paused = true)]
 async fn the_only_client_is_asked_between_calls_though_it_has_no_instance() {
     let client = std::sync::Arc::new(MockClient::default());
-    let declared = br#"{"elicitation":{},"roots":{"listChanged":true}}"#;
+    let declared = br#"{"elicitation":{},"roots":{"listChanged":true},
+        "extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
     let asked = CallClient::new(client.clone(), false);
     let only = OnlyClient::new(ClientCapabilities::parse(declared), Some(asked));
+    assert!(!only.capabilities.take_tasks());
     let set = |options: &mut UpstreamOptions| options.only_client = Some(channel(Some(only)).1);
     let (upstream, mut peer, _script) = greeted_with(INITIALIZED, 1 << 16, set).await;
     peer.line(&request("1", "elicitation/create", ASKED)).await;
