@@ -185,7 +185,7 @@ Put it in front of a server in a desktop client's configuration:
 Standard output carries the protocol only; logs go to standard error (--log info).
 Without --ttl or --config only equal calls of different clients within half a second share a result:
 other programs may change what the server reads.
-The server inherits the environment. Tools, prompts, resources and completions are passed on.
+The server inherits the environment. What it asks the client is passed on, too.
 
 Examples:
   callward run -- callward sample
