@@ -154,7 +154,7 @@ impl Dispatcher {
                 let subscription = Subscription::of(request)?;
                 return Ok(Step::Listen(subscription, inbound));
             }
-            (_, list) if method::is_list(list) && request.params.get("cursor").is_some() => {
+            (_, list) if method::is_list(list) && has_unknown_cursor(request) => {
                 let reason = "unknown cursor: the whole list is one page";
                 return Err(Fault::invalid_params(reason));
             }
@@ -329,4 +329,11 @@ impl Dispatcher {
             entered: None,
         })
     }
+}
+
+/// Returns `true` if a request for a list names a page: the only one begins without a cursor, or
+/// with an empty one.
+fn has_unknown_cursor(request: &Request) -> bool {
+    let cursor = request.params.get("cursor");
+    cursor.is_some_and(|cursor| &cursor[..] != b"\"\"")
 }

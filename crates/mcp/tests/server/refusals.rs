@@ -34,7 +34,7 @@ const REQUESTS: &str = r#"
 200 -32601 | resources/read      |                            |
 200 -32601 | logging/setLevel    |                            |
 200 -32601 | completion/complete |                            |
-200 -32602 | tools/list          | "cursor":""                |
+200 -32602 | tools/list          | "cursor":"y"               |
 200 -32602 | prompts/list        | "cursor":"x"               |
 200 -32602 | tools/call          | "arguments":{}             |
 200 -32602 | tools/call          | "name":"echo","arguments":[] |
