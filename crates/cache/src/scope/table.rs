@@ -10,10 +10,29 @@ use super::{Moment, Scope};
 use dashmap::DashMap;
 use tokio::time::Instant;
 
-/// The slots that named scopes share. Two names in one slot are invalidated together, which costs a
-/// look-up and is never wrong; in exchange a name made from arguments, of which a client may invent
-/// any number, takes no memory.
+/// The slots of named scopes. Where there are more names, some share a slot and are invalidated
+/// together, which costs a look-up and is never wrong; in exchange a name made from arguments, of
+/// which a client may invent any number, takes no memory.
 const SLOTS: usize = if cfg!(all(test, shuttle)) { 4 } else { 4096 };
+
+/// How many slots are tried for one of its own.
+const TRIED: u64 = 8;
+
+/// A slot, with the hash of its first name; 0 before it has one.
+#[derive(Debug)]
+struct Slot {
+    first: AtomicU64,
+    scope: Arc<Scope>,
+}
+
+impl Slot {
+    /// Returns `true` if the slot is that of this name, perhaps from now on.
+    fn takes(&self, name: u64) -> bool {
+        let first = &self.first;
+        let taken = first.compare_exchange(0, name, Ordering::Relaxed, Ordering::Relaxed);
+        taken.map_or_else(|first| first == name, |_| true)
+    }
+}
 
 /// All scopes of one cache.
 #[derive(Debug)]
@@ -22,7 +41,7 @@ pub(crate) struct Scopes {
     /// As many as an operator configures.
     groups: DashMap<Group, Arc<GroupScopes>>,
     /// Made when the first rule names one.
-    named: OnceLock<Vec<Arc<Scope>>>,
+    named: OnceLock<Vec<Slot>>,
     /// The scopes of a group that is made again must not begin with an epoch they had before.
     epochs: AtomicU64,
     /// Places names under a secret: a client cannot make two meet.
@@ -56,11 +75,19 @@ impl Scopes {
 
     /// Returns a named scope of a group.
     pub(super) fn named(&self, group: &Group, name: &str) -> Arc<Scope> {
-        let all = || (0..SLOTS).map(|_| Arc::new(Scope::new(0))).collect();
-        let named = self.named.get_or_init(all);
-        let slot = self.hasher.hash_one((group, name)) % named.len() as u64;
+        let slot = |_| Slot {
+            first: AtomicU64::new(0),
+            scope: Arc::new(Scope::new(0)),
+        };
+        let named = self.named.get_or_init(|| (0..SLOTS).map(slot).collect());
+        let hash = self.hasher.hash_one((group, name)).max(1);
         // modulo the length
-        named[usize::try_from(slot).unwrap_or(0)].clone()
+        let at = |tried| usize::try_from(hash.wrapping_add(tried) % named.len() as u64);
+        let slots = (0..TRIED).filter_map(|tried| named.get(at(tried).ok()?));
+        let mut own = slots.filter(|slot| slot.takes(hash));
+        // a slot is never given up, so a name always finds the same one
+        let slot = own.next().unwrap_or_else(|| &named[at(0).unwrap_or(0)]);
+        slot.scope.clone()
     }
 
     /// Invalidates everything.

@@ -71,3 +71,14 @@ fn an_endless_settling_time_does_not_overflow() {
         bench.scopes.at(Instant::now())
     ));
 }
+
+#[test]
+fn each_of_a_few_names_has_a_scope_of_its_own_and_many_share() {
+    let bench = Bench::new();
+    let group = ScopeRules::default().group(&"test".parse().unwrap());
+    let scope = |name: usize| Arc::as_ptr(&bench.scopes.named(&group, &name.to_string()));
+    let few: std::collections::HashSet<_> = (0..300).map(scope).collect();
+    assert_eq!(few.len(), 300);
+    let many: Vec<_> = (0..10_000).map(scope).collect();
+    assert!((0..10_000).all(|name| scope(name) == many[name]));
+}
