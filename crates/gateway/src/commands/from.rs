@@ -195,13 +195,7 @@ pub(crate) fn wrapped(args: &Run) -> Result<Config, AppError> {
             server.prefix = args.prefix.clone();
             server
         }
-        (None, Some(mut given)) => {
-            if args.http.is_some() {
-                // its clients are several
-                given.table.instances = None;
-            }
-            given
-        }
+        (None, Some(given)) => given,
         (None, None) => {
             return Err(AppError::Usage(
                 "expected a command after `--`, or a server in the file of --config".into(),

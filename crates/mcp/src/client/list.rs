@@ -212,10 +212,15 @@ mod tests {
     fn of_a_legacy_server_tools_that_need_tasks_are_not_offered() {
         let tool = |support| format!(r#"{{"name":"a","inputSchema":{{}},"execution":{support}}}"#);
         for (support, usable) in [("required", false), ("optional", true), ("forbidden", true)] {
-            let support = format!(r#"{{"taskSupport":"{support}"}}"#);
-            let listing = listed(&tool(support), false);
+            let said = format!(r#"{{"taskSupport":"{support}"}}"#);
+            let listing = listed(&tool(said.clone()), false);
             assert_eq!(listing.tools[0].fault.is_none(), usable);
-            assert_eq!(&listing.tools[0].raw[..], tool("{}".to_owned()).as_bytes());
+            let left = if support == "forbidden" {
+                said
+            } else {
+                "{}".to_owned()
+            };
+            assert_eq!(&listing.tools[0].raw[..], tool(left).as_bytes());
         }
     }
 

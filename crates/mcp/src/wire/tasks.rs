@@ -24,9 +24,10 @@ pub(crate) fn are_required(tool: &[u8]) -> bool {
     support(tool) == Some(br#""required""#)
 }
 
-/// Returns a definition without what it says of tasks; `None` if it says nothing.
+/// Returns a definition without what it says of tasks; `None` if it says nothing, or that there are
+/// none, as is the default.
 pub(crate) fn without_support(tool: &[u8]) -> Option<Bytes> {
-    support(tool)?;
+    support(tool).filter(|said| *said != br#""forbidden""#)?;
     let execution = object::get_member(tool, EXECUTION).ok()??;
     let rest = object::remove_member(execution, SUPPORT).ok()?;
     object::set_member(tool, EXECUTION, &rest).ok()
@@ -49,6 +50,7 @@ mod tests {
                 false,
                 Some(r#"{"execution":{},"name":"a"}"#),
             ),
+            (r#"{"execution":{"taskSupport":"forbidden"}}"#, false, None),
             (r#"{"name":"taskSupport"}"#, false, None),
             ("7", false, None),
         ] {
