@@ -117,7 +117,8 @@ impl Subscriptions {
         Ok(())
     }
 
-    /// Ends the subscription of a client, and tells the servers of the set if it was the last one.
+    /// Ends the subscription of a client. If it was the last one, the servers of the set are asked
+    /// for no more updates.
     fn remove(&self, number: u64, resource: &Resource) {
         let mut clients = self.clients.lock();
         let Some(of_set) = clients.get_mut(&resource.set) else {

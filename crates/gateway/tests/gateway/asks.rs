@@ -21,7 +21,7 @@ IFS= read -r reply
 case $reply in
 *'"error"'*) says "no client" ;;
 *ada*) says "hello ada" ;;
-*) says "nobody" ;;
+*) says "declined" ;;
 esac
 "##;
 

@@ -265,7 +265,7 @@ impl Upstream {
         is_modern && is_call && call.capabilities.take_tasks()
     }
 
-    /// Tells a legacy server the level of log messages that the client wants. One connection has
+    /// Sets the level of log messages that the client wants at a legacy server. One connection has
     /// one level: where clients share it, the lowest.
     async fn set_log_level(&self, call: &ToolCall) {
         let level = call

@@ -31,7 +31,7 @@ pub enum EraChoice {
 
 /// Changes results of a server before any layer sees them, such as the URIs in them.
 pub trait Rewrite: fmt::Debug + Send + Sync {
-    /// Returns the result of a request of this method. `has_resources` tells whether the server
+    /// Returns the result of a request of this method. `has_resources` states whether the server
     /// has any.
     fn result(&self, method: Method, output: ToolOutput, has_resources: bool) -> ToolOutput;
 }
