@@ -9,6 +9,8 @@ use http::header::{AsHeaderName, CONTENT_TYPE};
 pub(crate) const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 /// The session of a legacy peer.
 pub(crate) const SESSION_ID: &str = "mcp-session-id";
+/// The last event that the client has of a stream to be resumed.
+pub(crate) const LAST_EVENT_ID: &str = "last-event-id";
 /// The JSON-RPC method, mirrored (2026-07-28).
 pub(crate) const METHOD: &str = "mcp-method";
 /// The tool's name, mirrored (2026-07-28). Encoded by [`encode_value`].

@@ -185,11 +185,19 @@ impl Events {
     /// Returns the next message; nothing at the end of the stream. Comments are left out.
     pub(crate) async fn next(&mut self) -> Option<Value> {
         loop {
-            let event = self.raw().await?;
-            if let Some(data) = event.strip_prefix("data: ") {
-                return Some(serde_json::from_str(data).unwrap());
+            if let (_, Some(message)) = self.event().await? {
+                return Some(message);
             }
         }
+    }
+
+    /// Returns the id of the next event or comment, and its message.
+    pub(crate) async fn event(&mut self) -> Option<(Option<String>, Option<Value>)> {
+        let event = self.raw().await?;
+        let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name));
+        let message = field("data: ").filter(|data| !data.is_empty());
+        let message = message.map(|data| serde_json::from_str(data).unwrap());
+        Some((field("id: ").map(str::to_owned), message))
     }
 
     /// Returns the next event or comment as it came, without the empty line that ends it.

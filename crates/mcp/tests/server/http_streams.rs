@@ -77,6 +77,55 @@ async fn a_client_that_leaves_drops_its_call() {
 }
 
 #[tokio::test]
+async fn a_stream_that_breaks_off_is_resumed_after_its_last_event() {
+    let server = Server::start().await;
+    let session = server.session().await;
+    let resumed = |after: &str| server.listen(&session).header("last-event-id", after);
+    let token = r#","_meta":{"progressToken":1}"#;
+    let in_session = |body: String, version: &str| {
+        let request = server.post(body).header("mcp-session-id", &session);
+        request.header("mcp-protocol-version", version)
+    };
+    for (version, primed) in [("2025-11-25", 1), ("2025-06-18", 0)] {
+        let mut events = Events::of(in_session(call("1", "steps", token), version)).await;
+        let mut ids = Vec::new();
+        for _ in 0..=primed {
+            ids.push(events.event().await.unwrap().0.unwrap());
+        }
+        // the connection breaks, and the call goes on: all that follows comes on another one
+        drop(events);
+        let last = ids.last().unwrap();
+        assert!(last.starts_with('c'), "{last}");
+        let mut rest = Events::of(resumed(last)).await;
+        for step in 2..=3 {
+            let report = rest.next().await.unwrap();
+            assert_eq!(report["params"]["progress"], f64::from(step));
+        }
+        assert_eq!(rest.next().await.unwrap()["id"], 1);
+        assert!(rest.next().await.is_none());
+        // what was sent and lost comes again
+        let answer = Events::of(resumed(last)).await.next().await.unwrap();
+        assert_eq!(answer["params"]["progress"], 2.0);
+    }
+    let cases = [("c99-0", 400), ("what", 400), ("s99-5", 200), ("", 200)];
+    for (unknown, expected) in cases {
+        assert_eq!(status(resumed(unknown)).await, expected, "{unknown}");
+    }
+
+    // so is the session's own stream, whose changes meanwhile are not lost
+    let mut own = Events::of(server.listen(&session)).await;
+    server.bench.change(&["a"]);
+    let (id, _) = own.event().await.unwrap();
+    drop(own);
+    server.bench.change(&["b"]);
+    let mut own = Events::of(resumed(&id.unwrap())).await;
+    let changed = own.next().await.unwrap();
+    assert_eq!(changed["method"], "notifications/tools/list_changed");
+    assert_eq!(server.delete(&session).await, 204);
+    assert!(own.next().await.is_none());
+}
+
+#[tokio::test]
 async fn a_session_is_notified_when_the_tools_change() {
     let server = Server::start().await;
     let session = server.session().await;
@@ -210,7 +259,9 @@ async fn a_session_is_forgotten_once_it_is_idle_and_has_no_stream() {
     // an idle one would make way after a minute
     assert_eq!(refused.headers()["retry-after"], "60");
     drop(stream);
-    tokio::time::advance(MINUTE / 2).await;
+    // so long it may be resumed
+    tokio::time::sleep(MINUTE / 2).await;
+    tokio::time::advance(MINUTE / 4).await;
     assert_eq!(initialize().await, 503);
     tokio::time::advance(MINUTE * 30).await;
     assert_eq!(ping(PING).await, 404);

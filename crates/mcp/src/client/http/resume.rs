@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use callward_core::ErrorKind;
 use http::header::ACCEPT;
-use http::{HeaderName, HeaderValue, Method};
+use http::{HeaderValue, Method};
 use tokio::time::sleep;
 
 use super::events::EventReader;
@@ -113,7 +113,7 @@ pub(super) async fn events(
     let mut headers = session.bare_headers();
     headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
     if let Some(last) = after {
-        headers.insert(HeaderName::from_static("last-event-id"), last);
+        headers.insert(header::LAST_EVENT_ID, last);
     }
     let response = link.send(session, Method::GET, headers, Vec::new()).await?;
     let response = accepted(session, response)?;

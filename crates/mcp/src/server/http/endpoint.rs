@@ -10,7 +10,7 @@ use axum::body::Body;
 use axum::extract::ConnectInfo;
 use axum::response::{IntoResponse, Response};
 use callward_core::{Caller, CredentialKind};
-use futures_util::stream;
+use futures_util::{Stream, stream};
 use http::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{HeaderValue, StatusCode};
@@ -21,6 +21,7 @@ use uuid::Uuid;
 
 use super::accept::{self, Accepts};
 use super::body::Bodies;
+use super::resume::{KEPT, OWN, Streams};
 use super::session::Session;
 use super::session_table::{Client, SessionLimits, SessionTable};
 use super::stream::{REPORTS, notifications, respond};
@@ -31,7 +32,7 @@ use crate::server::error::Fault;
 use crate::server::request::Request;
 use crate::server::service::Dispatcher;
 use crate::server::subscription::Subscription;
-use crate::wire::{Era, header};
+use crate::wire::{Era, LATEST_LEGACY, header};
 
 /// What all requests of the endpoint share.
 pub(super) struct Endpoint {
@@ -133,6 +134,20 @@ impl Endpoint {
             return Err(not_acceptable(accept::EVENT_STREAM));
         }
         let session = self.required_session(caller, parts)?;
+        let last_event = parts.headers.get(header::LAST_EVENT_ID);
+        if let Some(id) = last_event.filter(|id| !id.is_empty()) {
+            let known = id.to_str().ok().and_then(|id| session.streams.resume(id));
+            if let Some(stream) = known {
+                return Ok(respond(stream.events(), self.options.keep_alive));
+            }
+            // a stream of its own begins again, one that answers a call does not
+            if !id.as_bytes().starts_with(OWN.as_bytes()) {
+                let secs = KEPT.as_secs();
+                let text = format!("no stream goes on after the event {id:?}: it is kept {secs} s");
+                return Err(Fault::transport(StatusCode::BAD_REQUEST, text));
+            }
+        }
+        let streams = session.streams.clone();
         let replaced = session.open_stream();
         let (out, asked) = mpsc::channel(REPORTS);
         session.peer.reach_by(out);
@@ -143,13 +158,29 @@ impl Endpoint {
             // held by the stream, so that it does not count as idle
             drop(session);
         };
-        Ok(self.notify(
-            caller,
-            parts,
-            Subscription::legacy(subscriber),
-            Some(asked),
-            end,
-        ))
+        let subscription = Subscription::legacy(subscriber);
+        let messages = self.notifications(caller, parts, subscription, Some(asked), end);
+        Ok(self.respond(parts, Some((&streams, OWN)), messages))
+    }
+
+    /// Responds with a stream of messages, which can be resumed if it is of a session.
+    pub(super) fn respond<S>(
+        &self,
+        parts: &Parts,
+        streams: Option<(&Arc<Streams>, &'static str)>,
+        messages: S,
+    ) -> Response
+    where
+        S: Stream<Item = Answer> + Send + 'static,
+    {
+        let pause = self.options.keep_alive;
+        let Some((streams, prefix)) = streams else {
+            return respond(messages, pause);
+        };
+        // clients of older revisions read an empty event as a message
+        let version = mirrored::stated_version(&parts.headers);
+        let primes = version.is_ok_and(|version| version == Some(LATEST_LEGACY));
+        respond(streams.open(prefix, messages, primes).events(), pause)
     }
 
     /// Ends a session: DELETE.
@@ -159,16 +190,16 @@ impl Endpoint {
         Ok(IntoResponse::into_response(StatusCode::NO_CONTENT))
     }
 
-    /// Responds with the notifications of a subscription, and with what servers ask, until `end`, a
-    /// shutdown, or the end of the sender's credential.
-    pub(super) fn notify(
+    /// Returns the notifications of a subscription, and what servers ask, until `end`, a shutdown,
+    /// or the end of the sender's credential.
+    pub(super) fn notifications(
         &self,
         caller: &Caller,
         parts: &Parts,
         subscription: Subscription,
         asked: Option<mpsc::Receiver<Answer>>,
         end: impl Future<Output = ()> + Send + 'static,
-    ) -> Response {
+    ) -> impl Stream<Item = Answer> + Send + 'static {
         let shutdown = self.options.shutdown.clone();
         let refused = refused(self.identify.clone(), parts.clone());
         let ended = async move {
@@ -179,8 +210,7 @@ impl Endpoint {
             }
         };
         let changes = self.dispatcher.backend.changes(caller);
-        let messages = notifications(subscription, changes, asked, ended);
-        respond(messages, self.options.keep_alive)
+        notifications(subscription, changes, asked, ended)
     }
 
     /// Finds the session that GET and DELETE are about.

@@ -18,8 +18,9 @@ use tokio::time::sleep;
 use super::accept::{self, Accepts};
 use super::endpoint::{Endpoint, not_acceptable, reply, set_retry_after};
 use super::mirrored;
+use super::resume::OF_CALL;
 use super::session::Session;
-use super::stream::{REPORTS, call_messages, respond};
+use super::stream::{REPORTS, call_messages};
 use crate::large;
 use crate::server::answer::Answer;
 use crate::server::arrival::Arrival;
@@ -147,6 +148,7 @@ async fn answer(
         }
         // the call lives in the response, which is dropped when the client goes away
         Step::Call(call) => {
+            let streams = session.as_ref().map(|session| session.streams.clone());
             let answer = run(call, session);
             let Some((out, mut queue)) = reports else {
                 return Ok(called(endpoint, parts, answer.await));
@@ -168,13 +170,18 @@ async fn answer(
                 },
             };
             let messages = stream::iter(first).chain(call_messages(answer, (out, queue)));
-            Ok(respond(messages, keep_alive))
+            Ok(endpoint.respond(
+                parts,
+                streams.as_ref().map(|known| (known, OF_CALL)),
+                messages,
+            ))
         }
         Step::Listen(..) if !accepts.events => Err(not_acceptable(accept::PRESCRIBED)),
         Step::Listen(subscription, inbound) => {
             let backend = &*endpoint.dispatcher.backend;
             let subscription = subscription.open(backend, caller, inbound).await;
-            Ok(endpoint.notify(caller, parts, subscription, None, pending()))
+            let messages = endpoint.notifications(caller, parts, subscription, None, pending());
+            Ok(endpoint.respond(parts, None, messages))
         }
     }
 }

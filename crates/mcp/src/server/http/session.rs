@@ -12,6 +12,8 @@ use crate::observed::SessionTimer;
 use crate::server::client::SessionClient;
 use crate::server::inflight::InFlight;
 
+use super::resume::Streams;
+
 /// One legacy client's session. Each task of the session holds an `Arc`, which keeps it alive.
 #[derive(Debug)]
 pub(super) struct Session {
@@ -22,6 +24,8 @@ pub(super) struct Session {
     /// How servers reach it.
     pub(super) peer: Arc<SessionClient>,
     pub(super) calls: Arc<InFlight>,
+    /// Those that its client may resume.
+    pub(super) streams: Arc<Streams>,
     /// A tool was called in it: the session is not among the first to end.
     pub(super) has_called: AtomicBool,
     /// Reports how long it lasted, if an observer is set.
@@ -45,6 +49,7 @@ impl Session {
             client,
             peer: Arc::new(SessionClient::new(capabilities)),
             calls: Arc::default(),
+            streams: Arc::default(),
             has_called: AtomicBool::new(false),
             _timer: timer,
             stream: Mutex::new(None),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use callward_core::{BoxStream, List};
 use futures_util::{Stream, StreamExt, stream};
 use tokio::sync::mpsc;
@@ -16,17 +17,48 @@ use crate::server::subscription::Subscription;
 /// How many reports may wait for a client that reads slowly. Further ones are dropped.
 pub(super) const REPORTS: usize = 64;
 
+/// An event: a message on one line, and the id after which a stream is resumed.
+#[derive(Debug)]
+pub(super) struct Sent {
+    id: Option<String>,
+    line: Bytes,
+}
+
+impl Sent {
+    pub(super) const fn with_id(id: String, line: Bytes) -> Self {
+        Self { id: Some(id), line }
+    }
+
+    #[cfg(test)]
+    pub(super) fn into_parts(self) -> (Option<String>, String) {
+        (self.id, String::from_utf8_lossy(&self.line).into_owned())
+    }
+}
+
+impl From<Answer> for Sent {
+    fn from(message: Answer) -> Self {
+        Self {
+            id: None,
+            line: message.into_lines().concat().into(),
+        }
+    }
+}
+
 /// Turns messages into a response that lasts as long as they do, with a comment after a pause
 /// without messages.
 pub(super) fn respond<S>(messages: S, keep_alive: Duration) -> Response
 where
-    S: Stream<Item = Answer> + Send + 'static,
+    S: Stream<Item: Into<Sent>> + Send + 'static,
 {
     // comments may not come without a pause
     let pause = keep_alive.max(Duration::from_millis(1));
     let events = messages.map(|message| {
-        let line = message.into_lines().concat();
-        Ok::<_, Infallible>(Event::default().data(String::from_utf8_lossy(&line)))
+        let Sent { id, line } = message.into();
+        let event = Event::default().data(String::from_utf8_lossy(&line));
+        Ok::<_, Infallible>(match id {
+            Some(id) => event.id(id),
+            None => event,
+        })
     });
     let events = Sse::new(events).keep_alive(KeepAlive::new().interval(pause));
     // proxies pass each event on as it comes
