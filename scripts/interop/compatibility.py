@@ -17,7 +17,8 @@ PAGE = stage.HERE.parents[1] / "docs/compatibility.md"
 START, END = "<!-- begin generated: scripts/compatibility.sh -->\n\n", "\n<!-- end generated -->"
 ERAS, WAYS = ("legacy", "modern"), ("http", "stdio")
 CLIENTS = {"Python": [sys.executable, str(stage.HERE / "features.py")],
-           "TypeScript": [stage.NODE, str(stage.HERE / "features.mjs")]}
+           "TypeScript": [stage.NODE, str(stage.HERE / "features.mjs")],
+           "rmcp": [str(pathlib.Path(FIXTURE).with_name("rmcp_client"))]}
 
 
 def use(client, era, target):

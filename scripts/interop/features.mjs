@@ -145,7 +145,7 @@ const features = {
       await sleep(200);
       if (Number(await text("test_cancelled_calls", { turn })) > before) return;
     }
-    throw new Error("the server is not told");
+    throw new Error("the server is not notified");
   },
   "lists changed": () =>
     repeated("test_trigger_tool_change", "notifications/tools/list_changed",

@@ -150,7 +150,7 @@ async def cancellation(client):
         await asyncio.sleep(0.2)
         if int(await text(client, "test_cancelled_calls", {"turn": turn})) > before:
             return
-    raise AssertionError("the server is not told")
+    raise AssertionError("the server is not notified")
 
 
 async def list_changed(client):

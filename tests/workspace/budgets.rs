@@ -31,9 +31,10 @@ const BUDGETS: [(&str, usize); 18] = [
 const TESTS: usize = 54_000;
 
 /// What supports tests only, though it is not a test itself.
-const SUPPORT: [&str; 3] = [
+const SUPPORT: [&str; 4] = [
     "testkit/src/hostile",
     "testkit/src/bin/conformance",
+    "testkit/src/bin/rmcp_client",
     "testkit/src/bin/soak",
 ];
 
