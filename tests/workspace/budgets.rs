@@ -28,7 +28,7 @@ const BUDGETS: [(&str, usize); 18] = [
     ("tls", 27),
 ];
 /// The most lines of tests.
-const TESTS: usize = 54_000;
+const TESTS: usize = 54_200;
 
 /// What supports tests only, though it is not a test itself.
 const SUPPORT: [&str; 4] = [

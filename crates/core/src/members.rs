@@ -5,7 +5,6 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
-use smallvec::SmallVec;
 
 /// A JSON string; borrowed unless it holds an escape.
 #[derive(serde::Deserialize)]
@@ -21,7 +20,7 @@ pub(crate) struct Text<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Members<'a>(SmallVec<[(Cow<'a, str>, &'a RawValue); 8]>);
+pub struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'a> Members<'a> {
     /// Reads a text that must hold exactly one object.
@@ -60,7 +59,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = SmallVec::new();
+                let mut members = Vec::new();
                 while let Some((Text(name), value)) = map.next_entry()? {
                     members.push((name, value));
                 }

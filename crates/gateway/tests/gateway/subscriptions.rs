@@ -47,7 +47,9 @@ impl Stream {
     async fn until(&mut self, method: &str) -> Value {
         loop {
             while let Some((event, rest)) = self.1.split_once("\n\n") {
-                let message = event.strip_prefix("data: ").map(answer_of);
+                let mut lines = event.lines();
+                let data = lines.find_map(|line| line.strip_prefix("data: "));
+                let message = data.filter(|data| !data.is_empty()).map(answer_of);
                 self.1 = rest.to_owned();
                 if let Some(message) = message.filter(|message| message["method"] == method) {
                     return message["params"].clone();

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use callward_core::{Outbound, TraceContext};
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::ask::{Ask, text_member};
 use crate::wire::{header, meta};
@@ -70,12 +70,12 @@ impl<'a> Carried<'a> {
         }
     }
 
-    fn members(&self) -> impl Iterator<Item = (&'static str, &'static str, &str)> {
+    fn members(&self) -> impl Iterator<Item = (&'static str, &'static HeaderName, &str)> {
         let parent = self.parent.as_deref();
         [
-            (meta::TRACEPARENT, header::TRACEPARENT, parent),
-            (meta::TRACESTATE, header::TRACESTATE, self.state.as_deref()),
-            (meta::BAGGAGE, header::BAGGAGE, self.baggage),
+            (meta::TRACEPARENT, &header::TRACEPARENT, parent),
+            (meta::TRACESTATE, &header::TRACESTATE, self.state.as_deref()),
+            (meta::BAGGAGE, &header::BAGGAGE, self.baggage),
         ]
         .into_iter()
         .filter_map(|(name, header, value)| Some((name, header, value?)))

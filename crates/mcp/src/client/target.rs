@@ -122,11 +122,11 @@ impl HttpSpec {
         let reserved = [
             "accept",
             "content-type",
-            header::PROTOCOL_VERSION,
-            header::SESSION_ID,
-            header::METHOD,
-            header::NAME,
-            header::IDEMPOTENCY_KEY,
+            header::PROTOCOL_VERSION.as_str(),
+            header::SESSION_ID.as_str(),
+            header::METHOD.as_str(),
+            header::NAME.as_str(),
+            header::IDEMPOTENCY_KEY.as_str(),
         ];
         if reserved.contains(&parsed.as_str()) || parsed.as_str().starts_with(header::PARAM_PREFIX)
         {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::ConnectInfo;
 use callward_core::{Caller, ClientInfo, Inbound, RequestName, TraceContext, Transport};
 use http::request::Parts;
-use http::{HeaderMap, Version};
+use http::{HeaderMap, HeaderName, Version};
 use tokio::sync::mpsc;
 
 use super::answer::Answer;
@@ -55,20 +55,20 @@ impl Arrival {
     }
 
     /// Adds what the headers of an HTTP request state.
-    pub(super) fn with_headers(mut self, parts: &Parts) -> Self {
+    pub(super) fn add_headers(&mut self, parts: &Parts) {
         let headers = &parts.headers;
         let single = |name| header::single(headers, name).ok().flatten();
         let inbound = &mut self.inbound;
         inbound.session.clone_from(&self.caller.session);
-        inbound.protocol_version = single(header::PROTOCOL_VERSION).and_then(known_version);
+        inbound.protocol_version = single(&header::PROTOCOL_VERSION).and_then(known_version);
         inbound.http_version = http_version(parts.version);
         let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
         inbound.client = peer.map(|ConnectInfo(client)| *client);
-        let state = joined(headers, header::TRACESTATE);
-        let parent = single(header::TRACEPARENT);
-        self.trace = parent.and_then(|parent| TraceContext::parse(parent, state.as_deref()).ok());
-        self.baggage = joined(headers, header::BAGGAGE);
-        self
+        if let Some(parent) = single(&header::TRACEPARENT) {
+            let state = joined(headers, &header::TRACESTATE);
+            self.trace = TraceContext::parse(parent, state.as_deref()).ok();
+        }
+        self.baggage = joined(headers, &header::BAGGAGE);
     }
 
     /// Returns `true` if the request needs a way to its client: servers may ask it something, or it
@@ -82,7 +82,7 @@ impl Arrival {
 
     /// Merges it with the message's own context, which takes precedence: a hop that does not read
     /// messages may have forwarded the HTTP request.
-    pub(super) fn of(mut self, request: &Request) -> Self {
+    pub(super) fn merge(&mut self, request: &Request) {
         if let Some(version) = &request.version {
             self.inbound.protocol_version = known_version(version);
         }
@@ -95,11 +95,12 @@ impl Arrival {
         // one that cannot be read is ignored
         let own = parent.and_then(|parent| TraceContext::parse(&parent, state.as_deref()).ok());
         if let Some(own) = own {
-            self.inbound.beside = self.trace.filter(|beside| *beside != own);
-            self.trace = Some(own);
+            let beside = self.trace.replace(own);
+            self.inbound.beside = beside.filter(|beside| Some(beside) != self.trace.as_ref());
         }
-        self.baggage = request.meta.text(meta::BAGGAGE).or(self.baggage);
-        self
+        if let Some(own) = request.meta.text(meta::BAGGAGE) {
+            self.baggage = Some(own);
+        }
     }
 }
 
@@ -125,7 +126,7 @@ fn http_version(version: Version) -> Option<&'static str> {
 }
 
 /// Returns a header that is a list, which may be spread over several lines.
-fn joined(headers: &HeaderMap, name: &str) -> Option<String> {
+fn joined(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     let values = headers.get_all(name).iter();
     let texts: Vec<_> = values.filter_map(|value| value.to_str().ok()).collect();
     (!texts.is_empty()).then(|| texts.join(","))
@@ -153,9 +154,10 @@ mod tests {
         let params = Bytes::from(format!(r#"{{"name":"x","_meta":{meta}}}"#));
         let request = Request::new(id, method::CALL_TOOL.to_owned(), Some(&params)).unwrap();
         let client = ClientInfo::from_json(br#"{"name":"session","version":"1"}"#).map(Arc::new);
-        Arrival::new(Era::Legacy, Caller::local(), Transport::Tcp, client)
-            .with_headers(&parts)
-            .of(&request)
+        let mut arrival = Arrival::new(Era::Legacy, Caller::local(), Transport::Tcp, client);
+        arrival.add_headers(&parts);
+        arrival.merge(&request);
+        arrival
     }
 
     #[test]

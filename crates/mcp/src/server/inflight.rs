@@ -78,9 +78,10 @@ impl Drop for Entered {
     fn drop(&mut self) {
         let mut state = self.calls.state.lock();
         // the id may have been used again meanwhile: only our own entry goes
-        let own = state.calls.get(&self.id);
-        if own.is_some_and(|(ticket, _)| *ticket == self.ticket) {
-            state.calls.remove(&self.id);
+        if let Some(found) = state.calls.remove(&self.id)
+            && found.0 != self.ticket
+        {
+            state.calls.insert(self.id.clone(), found);
         }
     }
 }

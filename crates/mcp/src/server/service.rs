@@ -113,7 +113,7 @@ impl Dispatcher {
         SessionTimer::begin(self.observer.as_ref(), PeerSide::Server, transport)
     }
 
-    fn step(&self, request: &Request, arrival: Arrival) -> Result<Step, Fault> {
+    fn step(&self, request: &Request, mut arrival: Arrival) -> Result<Step, Fault> {
         let begins = match request.relayed {
             Some(method) => !method.is_list(),
             None => matches!(
@@ -123,6 +123,12 @@ impl Dispatcher {
         };
         if self.drain.is_cancelled() && begins {
             return Err(self.refuse_new(request, arrival));
+        }
+        if request.relayed == Some(Method::CallTool) {
+            // no other method is as frequent
+            return self
+                .call(Method::CallTool, request, arrival)
+                .map(Step::Call);
         }
         if method::is_list(&request.method) {
             let admitted = self.backend.admit_list(&arrival.caller);
@@ -150,9 +156,9 @@ impl Dispatcher {
             }
             (Era::Modern, method::DISCOVER) => intro::discover(&self.backend.info(&arrival.caller)),
             (Era::Modern, method::LISTEN) => {
-                let inbound = arrival.of(request).inbound;
+                arrival.merge(request);
                 let subscription = Subscription::of(request)?;
-                return Ok(Step::Listen(subscription, inbound));
+                return Ok(Step::Listen(subscription, arrival.inbound));
             }
             (_, list) if method::is_list(list) && has_unknown_cursor(request) => {
                 let reason = "unknown cursor: the whole list is one page";
@@ -172,10 +178,7 @@ impl Dispatcher {
                 Some(method) if era == Era::Legacy && method.is_of_task() => {
                     return Err(Fault::method_not_found(era, other));
                 }
-                Some(method)
-                    if method == Method::CallTool
-                        || self.backend.answers(&arrival.caller, method) =>
-                {
+                Some(method) if self.backend.answers(&arrival.caller, method) => {
                     return self.call(method, request, arrival).map(Step::Call);
                 }
                 Some(method) if method.is_list() => {
@@ -188,7 +191,7 @@ impl Dispatcher {
     }
 
     /// Subscribes the client of a session to a resource, or ends that.
-    fn subscribe(&self, request: &Request, arrival: Arrival) -> Result<Step, Fault> {
+    fn subscribe(&self, request: &Request, mut arrival: Arrival) -> Result<Step, Fault> {
         let (backend, name) = (&*self.backend, &request.method);
         let of_session = |client: Arc<SessionClient>| client.subscriber(backend, &arrival.caller);
         let subscriber = arrival.client.clone().and_then(of_session);
@@ -201,8 +204,8 @@ impl Dispatcher {
             subscriber.unsubscribe(&uri);
             return Ok(Step::Done(Answer::result(&request.id, &done)));
         }
-        let (era, arrival) = (arrival.era, arrival.of(request));
-        let inbound = Arc::new(arrival.inbound);
+        arrival.merge(request);
+        let (era, inbound) = (arrival.era, Arc::new(arrival.inbound));
         let read = CallRequest::read(&uri, era, &arrival.caller, &inbound);
         let subscribed = subscriber.subscribe(read);
         let subscribed = async move {
@@ -223,12 +226,12 @@ impl Dispatcher {
         }))
     }
 
-    fn refuse_new(&self, request: &Request, arrival: Arrival) -> Fault {
+    fn refuse_new(&self, request: &Request, mut arrival: Arrival) -> Fault {
         let text = "the server is stopping: ask again after a second";
         let why = ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, text);
         let why = why.with_retry_after(STOPS);
         if let (Some(Method::CallTool), Some(name)) = (request.relayed, &request.name) {
-            let arrival = arrival.of(request);
+            arrival.merge(request);
             let inbound = Arc::new(arrival.inbound);
             self.backend.refused(name, &arrival.caller, &inbound, &why);
         }
@@ -239,7 +242,7 @@ impl Dispatcher {
         &self,
         method: Method,
         request: &Request,
-        arrival: Arrival,
+        mut arrival: Arrival,
     ) -> Result<RunningCall, Fault> {
         let name = match (method.named_by(), request.name.clone()) {
             (_, Some(name)) => name,
@@ -250,7 +253,7 @@ impl Dispatcher {
             }
         };
         let is_reached = arrival.reaches(request);
-        let arrival = arrival.of(request);
+        arrival.merge(request);
         let inbound = Arc::new(arrival.inbound);
         let params = &request.params;
         let arguments = match params.get("arguments") {

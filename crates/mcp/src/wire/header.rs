@@ -2,27 +2,27 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use http::HeaderMap;
 use http::header::{AsHeaderName, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName};
 
 /// The revision of the request; equal to the one in `_meta` where there is one.
-pub(crate) const PROTOCOL_VERSION: &str = "mcp-protocol-version";
+pub(crate) static PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 /// The session of a legacy peer.
-pub(crate) const SESSION_ID: &str = "mcp-session-id";
+pub(crate) static SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 /// The last event that the client has of a stream to be resumed.
-pub(crate) const LAST_EVENT_ID: &str = "last-event-id";
+pub(crate) static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// The JSON-RPC method, mirrored (2026-07-28).
-pub(crate) const METHOD: &str = "mcp-method";
+pub(crate) static METHOD: HeaderName = HeaderName::from_static("mcp-method");
 /// The tool's name, mirrored (2026-07-28). Encoded by [`encode_value`].
-pub(crate) const NAME: &str = "mcp-name";
+pub(crate) static NAME: HeaderName = HeaderName::from_static("mcp-name");
 /// What tells that two calls are one intended call; equal to the one in `_meta` where there is one.
-pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
+pub(crate) static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// W3C trace context.
-pub(crate) const TRACEPARENT: &str = "traceparent";
+pub(crate) static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// W3C trace state.
-pub(crate) const TRACESTATE: &str = "tracestate";
+pub(crate) static TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 /// W3C baggage.
-pub(crate) const BAGGAGE: &str = "baggage";
+pub(crate) static BAGGAGE: HeaderName = HeaderName::from_static("baggage");
 /// Begins the name of a header that mirrors an argument (2026-07-28).
 pub(crate) const PARAM_PREFIX: &str = "mcp-param-";
 

@@ -16,6 +16,7 @@ use crate::client::answer::RequestError;
 use crate::client::ask::Ask;
 use crate::client::backoff::Backoff;
 use crate::client::handshake::PROBE_TIMEOUT;
+use crate::client::info::ServerInfo;
 use crate::client::peer;
 use crate::client::shared::UpstreamStatus;
 use crate::client::watched;
@@ -96,17 +97,25 @@ async fn attend(link: &Arc<HttpLink>) {
         let Ok(session) = link.session().await else {
             continue;
         };
+        let (info, since) = (session.info.clone(), Instant::now());
         if !session.may_have_stream() {
-            return subscribe(link, &session).await;
+            let ended = session.ended();
+            // held here, it would not end
+            drop(session);
+            tokio::select! {
+                () = ended => {}
+                () = subscribe(link, &info) => {}
+            }
+            backoff.ended(since);
+            continue;
         }
         if was_listening {
             // changes between the two streams were not announced
             shared.lists_changed();
         }
-        let since = Instant::now();
         let listened = tokio::select! {
             listened = listen(link, &session) => listened,
-            () = subscribe(link, &session) => Ok(()),
+            () = subscribe(link, &info) => Ok(()),
         };
         match listened {
             Ok(()) => was_listening = true,
@@ -133,8 +142,8 @@ async fn attend(link: &Arc<HttpLink>) {
 }
 
 /// Subscribes to the resources that are wanted; never returns.
-async fn subscribe(link: &Arc<HttpLink>, session: &Session) {
-    if !session.info.subscribes {
+async fn subscribe(link: &Arc<HttpLink>, info: &ServerInfo) {
+    if !info.subscribes {
         return std::future::pending().await;
     }
     let asked = link.clone();
@@ -142,7 +151,7 @@ async fn subscribe(link: &Arc<HttpLink>, session: &Session) {
         let link = asked.clone();
         Box::pin(async move { link.request(&ask).await })
     };
-    watched::follow(&link.shared, session.info.era, &request).await;
+    watched::follow(&link.shared, info.era, &request).await;
 }
 
 /// Follows the stream of a session until it ends.

@@ -85,20 +85,20 @@ fn headers(
     let mut headers = session.headers.clone();
     if ask.method == "initialize" {
         // no revision is agreed on yet: the message itself offers one
-        headers.remove(header::PROTOCOL_VERSION);
+        headers.remove(&header::PROTOCOL_VERSION);
     }
     let invalid = |what: &str| RequestError::invalid(format!("{what} cannot travel in a header"));
     if let Some(key) = ask.key(&session.style) {
         let key = HeaderValue::try_from(key).map_err(|_| invalid("the idempotency key"))?;
-        headers.insert(header::IDEMPOTENCY_KEY, key);
+        headers.insert(&header::IDEMPOTENCY_KEY, key);
     }
     if session.info.era == Era::Legacy {
         return Ok(headers);
     }
-    headers.insert(header::METHOD, HeaderValue::from_static(ask.method));
+    headers.insert(&header::METHOD, HeaderValue::from_static(ask.method));
     if let Some(name) = ask.name.as_deref().map(header::encode_value) {
         let name = HeaderValue::try_from(name).map_err(|_| invalid("the name"))?;
-        headers.insert(header::NAME, name);
+        headers.insert(&header::NAME, name);
     }
     if let (Some(mirrored), Some(call)) = (mirrored, ask.call) {
         let values = mirrored.values(call.arguments()).map_err(|error| {
@@ -122,7 +122,7 @@ async fn read(
     of: Of<'_>,
 ) -> Result<Answered, RequestError> {
     let status = response.status();
-    let session_id = response.headers().get(header::SESSION_ID).cloned();
+    let session_id = response.headers().get(&header::SESSION_ID).cloned();
     if !status.is_success() {
         return Err(refusal(link, session, response, id).await);
     }

@@ -113,7 +113,7 @@ pub(super) async fn events(
     let mut headers = session.bare_headers();
     headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
     if let Some(last) = after {
-        headers.insert(header::LAST_EVENT_ID, last);
+        headers.insert(&header::LAST_EVENT_ID, last);
     }
     let response = link.send(session, Method::GET, headers, Vec::new()).await?;
     let response = accepted(session, response)?;

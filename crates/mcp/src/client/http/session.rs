@@ -57,9 +57,9 @@ impl Session {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let accepted = HeaderValue::from_static("application/json, text/event-stream");
         headers.insert(ACCEPT, accepted);
-        headers.insert(header::PROTOCOL_VERSION, version);
+        headers.insert(&header::PROTOCOL_VERSION, version);
         if let Some(id) = id {
-            headers.insert(header::SESSION_ID, id);
+            headers.insert(&header::SESSION_ID, id);
         }
         Self {
             style: options.style(&info),
@@ -76,7 +76,7 @@ impl Session {
 
     /// Returns the id that a legacy server gave, if it is text.
     pub(super) fn id(&self) -> Option<&str> {
-        self.headers.get(header::SESSION_ID)?.to_str().ok()
+        self.headers.get(&header::SESSION_ID)?.to_str().ok()
     }
 
     /// Returns where its messages go, if not to the configured address.
@@ -97,6 +97,17 @@ impl Session {
     pub(super) fn may_have_stream(&self) -> bool {
         let may = self.info.era == Era::Legacy || !self.info.announces.is_empty();
         may && self.stream.is_none() && !self.has_no_stream.load(Ordering::Relaxed)
+    }
+
+    /// Waits until a session of 2024-11-05 ends; any other has no such end.
+    pub(super) fn ended(&self) -> impl Future<Output = ()> + Send + 'static {
+        let closed = self.stream.as_deref().map(Stream::closed);
+        async move {
+            match closed {
+                Some(closed) => closed.cancelled_owned().await,
+                None => std::future::pending().await,
+            }
+        }
     }
 
     /// Waits until the server's own stream is open, if it has one: it may ask the client there.
@@ -126,6 +137,6 @@ impl Session {
 
     /// Returns `true` if the session is one the server may forget.
     pub(super) fn can_be_forgotten(&self) -> bool {
-        self.stream.is_some() || self.headers.contains_key(header::SESSION_ID)
+        self.stream.is_some() || self.headers.contains_key(&header::SESSION_ID)
     }
 }

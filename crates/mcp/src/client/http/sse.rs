@@ -67,6 +67,11 @@ impl Stream {
         &self.target
     }
 
+    /// Fires when the session is given up.
+    pub(super) fn closed(&self) -> CancellationToken {
+        self.closed.clone()
+    }
+
     /// Sends a request and waits for its answer on the stream.
     pub(super) async fn exchange(
         &self,
@@ -214,7 +219,7 @@ async fn connect(link: &HttpLink, blank: &Session) -> Option<(EventReader, Strin
     let mut headers = blank.bare_headers();
     headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
     // no revision is agreed on yet
-    headers.remove(header::PROTOCOL_VERSION);
+    headers.remove(&header::PROTOCOL_VERSION);
     let response = link.send(blank, Method::GET, headers, Vec::new()).await;
     let response = response.ok()?;
     if !response.status().is_success() || !header::is_of(response.headers(), "text/event-stream") {

@@ -112,7 +112,7 @@ impl Endpoint {
         caller: &Caller,
         parts: &Parts,
     ) -> Result<Option<Arc<Session>>, Fault> {
-        let id = header::single(&parts.headers, header::SESSION_ID).map_err(|why| {
+        let id = header::single(&parts.headers, &header::SESSION_ID).map_err(|why| {
             Fault::transport(StatusCode::BAD_REQUEST, format!("Mcp-Session-Id {why}"))
         })?;
         let Some(id) = id else {
@@ -134,7 +134,7 @@ impl Endpoint {
             return Err(not_acceptable(accept::EVENT_STREAM));
         }
         let session = self.required_session(caller, parts)?;
-        let last_event = parts.headers.get(header::LAST_EVENT_ID);
+        let last_event = parts.headers.get(&header::LAST_EVENT_ID);
         if let Some(id) = last_event.filter(|id| !id.is_empty()) {
             let known = id.to_str().ok().and_then(|id| session.streams.resume(id));
             if let Some(stream) = known {

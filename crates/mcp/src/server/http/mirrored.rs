@@ -3,10 +3,12 @@
 //! Proxies route and bill by these headers without reading bodies. If they could differ from the
 //! body, a request could be let through as one call and run as another.
 
+use std::fmt;
 use std::sync::Arc;
 
 use callward_core::{Caller, IdempotencyKey};
 use http::HeaderMap;
+use http::header::AsHeaderName;
 
 use crate::server::Backend;
 use crate::server::error::Fault;
@@ -15,7 +17,7 @@ use crate::wire::{Era, header, known_version};
 
 /// Reads the revision that a message is sent under, where its headers state one.
 pub(super) fn stated_version(headers: &HeaderMap) -> Result<Option<&'static str>, Fault> {
-    let stated = single(headers, header::PROTOCOL_VERSION)?;
+    let stated = single(headers, &header::PROTOCOL_VERSION)?;
     stated
         .map(|stated| known_version(stated).ok_or_else(|| Fault::unsupported_version(stated)))
         .transpose()
@@ -24,8 +26,11 @@ pub(super) fn stated_version(headers: &HeaderMap) -> Result<Option<&'static str>
 /// Checks that a header which states the revision repeats the body, before it is known whether that
 /// revision is supported.
 pub(super) fn check_version(headers: &HeaderMap, request: &Request) -> Result<(), Fault> {
-    match (&request.version, single(headers, header::PROTOCOL_VERSION)?) {
-        (Some(version), Some(_)) => expect(headers, header::PROTOCOL_VERSION, version),
+    match (
+        &request.version,
+        single(headers, &header::PROTOCOL_VERSION)?,
+    ) {
+        (Some(version), Some(_)) => expect(headers, &header::PROTOCOL_VERSION, version),
         _ => Ok(()),
     }
 }
@@ -37,16 +42,16 @@ pub(super) fn check(
     (backend, caller): (&dyn Backend, &Arc<Caller>),
 ) -> Result<(), Fault> {
     let version = request.version.as_deref().unwrap_or_default();
-    expect(headers, header::PROTOCOL_VERSION, version)?;
+    expect(headers, &header::PROTOCOL_VERSION, version)?;
     if Era::of(version) == Era::Legacy {
         // a modern request under an older revision: its rules do not have these headers
         return Ok(());
     }
-    expect(headers, header::METHOD, &request.method)?;
+    expect(headers, &header::METHOD, &request.method)?;
     let Some(name) = request.name.as_deref() else {
         return Ok(()); // not relayed, or refused for that, with a better reason
     };
-    expect(headers, header::NAME, name)?;
+    expect(headers, &header::NAME, name)?;
     if request.method != method::CALL_TOOL {
         return Ok(());
     }
@@ -62,7 +67,7 @@ pub(super) fn check(
         .map_err(|error| Fault::invalid_params(format!("arguments: {error}")))?;
     for (header, value) in &values {
         let value = header::decode_value(value).unwrap_or_default();
-        expect(headers, header, &value)?;
+        expect(headers, header.as_str(), &value)?;
     }
     let surplus = headers.keys().map(http::HeaderName::as_str).find(|header| {
         header.starts_with(header::PARAM_PREFIX) && !values.iter().any(|(name, _)| name == header)
@@ -80,7 +85,7 @@ pub(super) fn take_key(headers: &HeaderMap, request: &mut Request) -> Result<(),
     if request.method != method::CALL_TOOL {
         return Ok(());
     }
-    let Some(raw) = single(headers, header::IDEMPOTENCY_KEY)? else {
+    let Some(raw) = single(headers, &header::IDEMPOTENCY_KEY)? else {
         return Ok(());
     };
     let bare = raw
@@ -100,11 +105,18 @@ pub(super) fn take_key(headers: &HeaderMap, request: &mut Request) -> Result<(),
 }
 
 /// Returns a header that may be there once.
-fn single<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Fault> {
+fn single(
+    headers: &HeaderMap,
+    name: impl AsHeaderName + Copy + fmt::Display,
+) -> Result<Option<&str>, Fault> {
     header::single(headers, name).map_err(|why| Fault::header_mismatch(format!("{name} {why}")))
 }
 
-fn expect(headers: &HeaderMap, name: &str, body: &str) -> Result<(), Fault> {
+fn expect(
+    headers: &HeaderMap,
+    name: impl AsHeaderName + Copy + fmt::Display,
+    body: &str,
+) -> Result<(), Fault> {
     let Some(raw) = single(headers, name)? else {
         return Err(Fault::header_mismatch(format!("{name} is missing")));
     };

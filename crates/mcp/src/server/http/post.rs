@@ -125,8 +125,8 @@ async fn answer(
         Some(session) => (session.caller_of(caller), session.client.clone()),
         None => (caller.clone(), None),
     };
-    let arrival = Arrival::new(era, of_call, Transport::Tcp, client);
-    let mut arrival = arrival.with_headers(parts);
+    let mut arrival = Arrival::new(era, of_call, Transport::Tcp, client);
+    arrival.add_headers(parts);
     let mut reports = None;
     arrival.client = session.as_ref().map(|session| session.peer.clone());
     if accepts.events && (arrival.reaches(request) || request.progress_token().is_some()) {
@@ -141,7 +141,7 @@ async fn answer(
                 // opened last: a refused handshake leaves no session behind
                 let session = endpoint.open_session(caller, parts, request)?;
                 if let Ok(id) = HeaderValue::from_str(&session.id.to_string()) {
-                    response.headers_mut().insert(header::SESSION_ID, id);
+                    response.headers_mut().insert(&header::SESSION_ID, id);
                 }
             }
             Ok(response)

@@ -54,11 +54,8 @@ where
     let pause = keep_alive.max(Duration::from_millis(1));
     let events = messages.map(|message| {
         let Sent { id, line } = message.into();
-        let event = Event::default().data(String::from_utf8_lossy(&line));
-        Ok::<_, Infallible>(match id {
-            Some(id) => event.id(id),
-            None => event,
-        })
+        let event = id.map_or_else(Event::default, |id| Event::default().id(id));
+        Ok::<_, Infallible>(event.data(String::from_utf8_lossy(&line)))
     });
     let events = Sse::new(events).keep_alive(KeepAlive::new().interval(pause));
     // proxies pass each event on as it comes
