@@ -18,7 +18,7 @@ const BUDGETS: [(&str, usize); 18] = [
     ("gateway", 12073),
     ("limit", 1596),
     ("loopguard", 389),
-    ("mcp", 12173),
+    ("mcp", 12245),
     ("registry", 1022),
     ("replay", 2248),
     ("retry", 1605),

@@ -110,6 +110,7 @@ impl Rounds {
             let binding = self.binding(request);
             let state = request.request_state.as_ref();
             let state = state.and_then(|state| self.sealer.open(&binding.bytes, state));
+            let answers = open::answers(request.input_responses.as_ref())?;
             match state.ok_or_else(unknown)? {
                 State::Server { id, state } => {
                     let round = Round {
@@ -120,7 +121,6 @@ impl Rounds {
                 }
                 State::Task(_) => return Err(unknown()),
                 State::Open(number) => {
-                    let answers = open::answers(request.input_responses.as_ref())?;
                     let waiting = self.open.lock().remove(&number);
                     let mut open = waiting.ok_or_else(unknown)?.call;
                     open.client.calls(request);

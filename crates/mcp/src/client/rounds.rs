@@ -68,6 +68,9 @@ impl InputRequired {
             )));
         }
         let state = members.last("requestState");
+        if state.is_some_and(|state| !state.get().starts_with('"')) {
+            return Err(fault("the server's `requestState` is not a string"));
+        }
         if questions.is_empty() && state.is_none() {
             return Err(fault(
                 "the server asks for input, and for none in particular",

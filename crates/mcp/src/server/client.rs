@@ -23,21 +23,33 @@ const MAX_ASKED: usize = 64;
 
 /// Where messages of a running call go, until it ends.
 #[derive(Debug)]
-pub(super) struct Outlet(Mutex<Option<mpsc::Sender<Answer>>>);
+pub(super) struct Outlet {
+    out: Mutex<Option<mpsc::Sender<Answer>>>,
+    session: Option<Arc<SessionClient>>,
+}
 
 impl Outlet {
-    pub(super) fn new(out: mpsc::Sender<Answer>) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Some(out))))
+    pub(super) fn new(out: mpsc::Sender<Answer>, session: Option<Arc<SessionClient>>) -> Arc<Self> {
+        let out = Mutex::new(Some(out));
+        Arc::new(Self { out, session })
     }
 
-    /// Lets nothing through from here on: nothing may follow the answer.
+    /// Cancels what the client was asked here and has not answered, and lets nothing through from
+    /// then on: nothing may follow the answer.
     pub(super) fn close(&self) {
-        drop(self.0.lock().take());
+        let Some(out) = self.out.lock().take() else {
+            return;
+        };
+        if let Some(session) = &self.session {
+            for id in session.forget(self) {
+                let _ = out.try_send(cancelled(id));
+            }
+        }
     }
 
     /// Sends a message, unless the client reads too slowly. Returns `false` if the call has ended.
     pub(super) fn try_send(&self, message: Answer) -> bool {
-        let out = self.0.lock();
+        let out = self.out.lock();
         if let Some(out) = out.as_ref() {
             let _ = out.try_send(message);
         }
@@ -45,7 +57,12 @@ impl Outlet {
     }
 
     fn open(&self) -> Option<mpsc::Sender<Answer>> {
-        self.0.lock().clone()
+        self.out.lock().clone()
+    }
+
+    /// What tells it from others while it exists.
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
     }
 }
 
@@ -64,7 +81,15 @@ struct State {
     /// The resources that it is subscribed to.
     subscriber: Option<Arc<dyn Subscriber>>,
     next: u64,
-    waiting: HashMap<u64, oneshot::Sender<Result<Bytes, RpcError>>>,
+    waiting: HashMap<u64, Waiting>,
+}
+
+/// A request that waits for the client's answer.
+#[derive(Debug)]
+struct Waiting {
+    answer: oneshot::Sender<Result<Bytes, RpcError>>,
+    /// The [address](Outlet::address) of the call's outlet, if it was sent there.
+    outlet: Option<usize>,
 }
 
 impl SessionClient {
@@ -113,7 +138,7 @@ impl SessionClient {
         let id = id.and_then(RequestId::as_u64);
         let waiting = id.and_then(|id| self.state.lock().waiting.remove(&id));
         if let Some(waiting) = waiting {
-            let _ = waiting.send(outcome);
+            let _ = waiting.answer.send(outcome);
         }
     }
 
@@ -129,7 +154,18 @@ impl SessionClient {
         self.state.lock().own.clone()
     }
 
-    fn enter(&self) -> Result<(u64, oneshot::Receiver<Result<Bytes, RpcError>>), ClientRefusal> {
+    /// Lets the requests that were sent by an outlet wait no longer, and returns their ids.
+    fn forget(&self, outlet: &Outlet) -> Vec<u64> {
+        let of_outlet = |waiting: &Waiting| waiting.outlet == Some(outlet.address());
+        let mut state = self.state.lock();
+        let open = state.waiting.extract_if(|_, waiting| of_outlet(waiting));
+        open.map(|(id, _)| id).collect()
+    }
+
+    fn enter(
+        &self,
+        outlet: Option<&Outlet>,
+    ) -> Result<(u64, oneshot::Receiver<Result<Bytes, RpcError>>), ClientRefusal> {
         let mut state = self.state.lock();
         if state.waiting.len() >= MAX_ASKED {
             let text = format!("{MAX_ASKED} requests to the client are open");
@@ -138,7 +174,8 @@ impl SessionClient {
         let (answer, receiver) = oneshot::channel();
         state.next += 1;
         let id = state.next;
-        state.waiting.insert(id, answer);
+        let outlet = outlet.map(Outlet::address);
+        state.waiting.insert(id, Waiting { answer, outlet });
         Ok((id, receiver))
     }
 }
@@ -165,7 +202,7 @@ impl ClientPeer for Reached {
             let outlet = outlet.filter(|_| of_call.is_some());
             let way = of_call.or_else(|| session.own());
             let way = way.ok_or_else(|| refused("the client has no stream open to be asked on"))?;
-            let (id, answer) = session.enter()?;
+            let (id, answer) = session.enter(outlet.as_deref())?;
             let _sent = SentRequest {
                 session,
                 id,
@@ -234,9 +271,7 @@ struct SentRequest {
 impl Drop for SentRequest {
     fn drop(&mut self) {
         if self.session.state.lock().waiting.remove(&self.id).is_some() {
-            let params = format!(r#"{{"requestId":{}}}"#, self.id);
-            let cancelled =
-                Answer::notification("notifications/cancelled", Some(params.as_bytes()));
+            let cancelled = cancelled(self.id);
             if let Some(outlet) = &self.outlet {
                 outlet.try_send(cancelled);
             } else if let Some(own) = self.session.own() {
@@ -244,6 +279,11 @@ impl Drop for SentRequest {
             }
         }
     }
+}
+
+fn cancelled(id: u64) -> Answer {
+    let params = format!(r#"{{"requestId":{id}}}"#);
+    Answer::notification("notifications/cancelled", Some(params.as_bytes()))
 }
 
 fn refused(message: impl Into<String>) -> ClientRefusal {
@@ -264,7 +304,7 @@ mod tests {
         let (out, mut of_call) = mpsc::channel(1);
         let session = Arc::new(SessionClient::default());
         session.reach_by(own);
-        let outlet = Outlet::new(out);
+        let outlet = Outlet::new(out, Some(session.clone()));
         let client = Reached {
             session: Some(session),
             outlet: Some(outlet.clone()),
@@ -275,5 +315,37 @@ mod tests {
         outlet.close();
         client.notify("notifications/message", b"{}");
         assert!(of_call.try_recv().is_err() && beside.try_recv().is_ok());
+    }
+
+    #[tokio::test]
+    async fn what_a_call_asked_and_got_no_answer_to_is_cancelled_at_its_end() {
+        let (out, mut of_call) = mpsc::channel(8);
+        let session = Arc::new(SessionClient::default());
+        let outlet = Outlet::new(out, Some(session.clone()));
+        let client = Reached {
+            session: Some(session.clone()),
+            outlet: Some(outlet.clone()),
+            log_level: None,
+        };
+        let ask = || client.ask(ClientMethod::Elicit, Bytes::from_static(b"{}"));
+        let [first, second, third] = [(); 3].map(|()| tokio::spawn(ask()));
+        for _ in 0..3 {
+            of_call.recv().await.unwrap();
+        }
+        let answered = RequestId::number(1);
+        session.answered(Some(&answered), Ok(Bytes::from_static(b"{}")));
+        assert!(first.await.unwrap().is_ok());
+        outlet.close();
+        let mut cancelled = Vec::new();
+        while let Some(message) = of_call.recv().await {
+            cancelled.push(String::from_utf8(message.into_pieces().concat()).unwrap());
+        }
+        cancelled.sort_unstable();
+        let expected = [2, 3].map(|id| {
+            let method = "notifications/cancelled";
+            format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"requestId":{id}}}}}"#)
+        });
+        assert_eq!(cancelled, expected);
+        assert!(second.await.unwrap().is_err() && third.await.unwrap().is_err());
     }
 }

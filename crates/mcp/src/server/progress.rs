@@ -50,7 +50,7 @@ mod tests {
     #[test]
     fn the_client_s_token_replaces_the_server_s_and_nothing_follows_the_end() {
         let (out, mut seen) = tokio::sync::mpsc::channel(4);
-        let outlet = Outlet::new(out);
+        let outlet = Outlet::new(out, None);
         let relay = Relay::new(Bytes::from_static(b"\"mine\""), outlet.clone());
         relay.report(br#"{"progressToken":7,"progress":0.50,"x":[1]}"#);
         relay.report(b"not an object");

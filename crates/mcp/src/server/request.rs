@@ -68,7 +68,10 @@ pub(super) fn receive(raw: &Bytes) -> Result<Either<Request, Message>, Fault> {
         Ok(other) => Ok(Either::Right(other)),
         Err(invalid) => {
             let fault = Fault::new(StatusCode::BAD_REQUEST, invalid.to_rpc_error());
-            Err(fault.under(invalid.id()))
+            // the id of an answer is that of a request of ours
+            let has = |name| object::get_member(raw, name).is_ok_and(|value| value.is_some());
+            let is_answer = !has("method") && (has("result") || has("error"));
+            Err(fault.under(invalid.id().filter(|_| !is_answer)))
         }
     }
 }

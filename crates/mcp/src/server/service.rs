@@ -267,11 +267,13 @@ impl Dispatcher {
                 return Err(Fault::invalid_params(reason));
             }
         };
-        let outlet = arrival.reports.map(Outlet::new);
+        let session = arrival.client;
+        let outlet = arrival.reports;
+        let outlet = outlet.map(|out| Outlet::new(out, session.clone()));
         let relay = outlet.clone().zip(request.progress_token().cloned());
         let relay = relay.map(|(outlet, token)| Arc::new(Relay::new(token, outlet)) as _);
         let is_modern = arrival.era == Era::Modern;
-        let (session, log_level) = (arrival.client, request.log_level());
+        let log_level = request.log_level();
         let capabilities = match &session {
             Some(session) => session.capabilities,
             None => request.capabilities(),

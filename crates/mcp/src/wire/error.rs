@@ -46,6 +46,7 @@ pub struct RpcError {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an error object")]
 struct Wire<'a> {
     code: i64,
     #[serde(default, borrow)]

@@ -143,6 +143,7 @@ async fn what_a_modern_server_may_not_ask_fails_the_call() {
         (true, elicitation, 1, Ok(OutputStatus::InputRequired)),
         (false, elicitation, 11, Err("10 rounds")),
         (false, "[]", 1, Err("cannot be read")),
+        (false, r#"{},"requestState":5"#, 1, Err("not a string")),
     ] {
         let (upstream, mut peer, _script) = greeted_with(DISCOVERED, 1 << 16, |_| {}).await;
         let (_client, call) = MockClient::make_with(crate::script::call("x", "{}"), takes_rounds);

@@ -19,6 +19,7 @@ const MESSAGES: &str = r#"
 400 -32600 - |                                               | [PING]
 400 -32600 - |                                               | {"jsonrpc":"2.0","id":null,"method":"ping"}
 400 -32600 7 |                                               | {"id":7,"method":"ping"}
+400 -32600 - |                                               | {"jsonrpc":"2.0","id":7,"error":5}
 404 -32600 7 | mcp-session-id=00000000-0000-4000-8000-000000000000 | PING
 404 -32600 7 | mcp-session-id=x                              | PING
 400 -32022 7 | mcp-protocol-version=2031-01-01               | PING
