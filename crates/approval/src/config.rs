@@ -1,0 +1,113 @@
+//! The settings of approvals.
+
+use std::time::Duration;
+
+use callward_core::InvalidConfig;
+use serde::{Deserialize, Serialize};
+
+/// How long requests live, how many there may be, and how long calls wait.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct ApprovalConfig {
+    /// How long a request is open: to be decided and, once approved, to be run. Default: 15 min.
+    #[serde(with = "callward_core::human::duration")]
+    pub expires: Duration,
+    /// How long a call waits for a decision, before it ends with the answer to ask again. Below the
+    /// 60 s after which many clients give up. Default: 50 s.
+    #[serde(with = "callward_core::human::duration")]
+    pub hold: Duration,
+    /// How long a denial bars equal calls. Default: 5 min.
+    #[serde(with = "callward_core::human::duration")]
+    pub cool_off: Duration,
+    /// How long ended requests stay listed; of more than 10,000 the oldest go earlier. Default: 1
+    /// day.
+    #[serde(with = "callward_core::human::duration")]
+    pub keep: Duration,
+    /// How many requests of one principal may be pending. Default: 64.
+    pub pending_per_principal: usize,
+    /// How many requests may be pending in all. Default: 10,000.
+    pub pending: usize,
+    /// The largest arguments that can be approved, in bytes: a person has to read them, and they
+    /// are kept. Default: 256 KiB.
+    pub argument_bytes: usize,
+    /// The name of this process among those that share a store, the same after a restart. Default:
+    /// `main`.
+    pub instance: String,
+}
+
+impl Default for ApprovalConfig {
+    fn default() -> Self {
+        let minutes = |minutes: u64| Duration::from_secs(minutes * 60);
+        Self {
+            expires: minutes(15),
+            hold: Duration::from_secs(50),
+            cool_off: minutes(5),
+            keep: minutes(24 * 60),
+            pending_per_principal: 64,
+            pending: 10_000,
+            argument_bytes: 256 * 1024,
+            instance: "main".to_owned(),
+        }
+    }
+}
+
+impl ApprovalConfig {
+    /// Checks the settings, as each constructor that takes them does.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidConfig`] names the first invalid setting.
+    pub fn validate(&self) -> Result<(), InvalidConfig> {
+        const WEEK: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+        let (field, reason) = if self.expires < Duration::from_secs(1) || self.expires > WEEK {
+            ("expires", "is not between 1 s and 7 days")
+        } else if self.hold > self.expires {
+            ("hold", "is above `expires`: no request lasts so long")
+        } else if self.cool_off > self.keep {
+            ("cool_off", "is above `keep`: the denial would be forgotten")
+        } else if self.pending_per_principal == 0 {
+            (
+                "pending_per_principal",
+                "is 0, which would refuse every call; use 1 or more",
+            )
+        } else if self.pending == 0 {
+            (
+                "pending",
+                "is 0, which would refuse every call; use 1 or more",
+            )
+        } else {
+            return Ok(());
+        };
+        Err(InvalidConfig::new(field, reason))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn validate_names_the_invalid_setting() {
+        let base = ApprovalConfig::default();
+        assert_eq!(base.validate(), Ok(()));
+        type Change = fn(&mut ApprovalConfig);
+        for (field, change) in [
+            (
+                "expires",
+                (|config| config.expires = Duration::ZERO) as Change,
+            ),
+            ("expires", |config| config.expires = Duration::MAX),
+            ("hold", |config| config.hold = Duration::from_secs(901)),
+            ("cool_off", |config| config.keep = Duration::from_secs(1)),
+            ("pending_per_principal", |config| {
+                config.pending_per_principal = 0;
+            }),
+            ("pending", |config| config.pending = 0),
+        ] {
+            let mut config = base.clone();
+            change(&mut config);
+            assert_eq!(config.validate().unwrap_err().field, field);
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What can go wrong with approvals.
+
+use std::error::Error;
+
+use callward_core::{Delivery, ErrorKind, InvalidConfig, ToolError};
+
+use crate::{Limit, RequestId, State};
+
+/// Why a store failed, and what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// Another process, or another part of this one, has the file open.
+    #[error("{path} is open elsewhere; end the other process, or use another file")]
+    InUse {
+        /// The file.
+        path: String,
+    },
+    /// The key does not open the file.
+    #[error(
+        "the key in {key} does not open {path}; restore the key that belongs to it, or move the \
+         file away, which forgets all requests"
+    )]
+    WrongKey {
+        /// The file of the store.
+        path: String,
+        /// The file of its key.
+        key: String,
+    },
+    /// The file cannot be read as what was written.
+    #[error(
+        "{path} is damaged ({reason}); restore it, or move it away, which forgets all requests"
+    )]
+    Damaged {
+        /// The file.
+        path: String,
+        /// What was found.
+        reason: String,
+    },
+    /// Reading or writing failed.
+    #[error("the approvals cannot be read or written: {0}")]
+    Failed(#[source] Box<dyn Error + Send + Sync>),
+}
+
+impl StoreError {
+    /// Takes what went wrong.
+    pub fn failed(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Failed(cause.into())
+    }
+}
+
+/// Why something cannot be done with a request.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ApprovalError {
+    /// No request has this id, or it ended too long ago.
+    #[error("no request {0}")]
+    NotFound(RequestId),
+    /// The request is not in a state in which this can be done.
+    #[error("request {id} is {state}")]
+    Ended {
+        /// The request.
+        id: RequestId,
+        /// Its state.
+        state: State,
+    },
+    /// The principal that asks cannot decide.
+    #[error("a request is not decided by the one that asks")]
+    DecidedByTheOneThatAsks,
+    /// Only the principal that asks can withdraw a request.
+    #[error("a request is withdrawn by the one that asks only")]
+    NotTheOneThatAsks,
+    /// Too many requests are pending.
+    #[error("too many calls wait for approval{}", match .0 {
+        Limit::OfPrincipal => " for this principal",
+        Limit::InAll => "",
+    })]
+    TooMany(Limit),
+    /// An invalid setting.
+    #[error(transparent)]
+    Config(#[from] InvalidConfig),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<ApprovalError> for ToolError {
+    /// The call is refused, and certainly not sent.
+    fn from(error: ApprovalError) -> Self {
+        let (kind, text) = match &error {
+            ApprovalError::TooMany(_) => {
+                let text = format!("{error}; wait until some of them are decided");
+                (ErrorKind::Overloaded, text)
+            }
+            // the caller cannot mend the store, and need not know where its file is
+            _ => (
+                ErrorKind::Internal,
+                "the call needs approval, and approvals are out of order".to_owned(),
+            ),
+        };
+        Self::new(kind, Delivery::NotSent, text).with_source(error)
+    }
+}

@@ -1,0 +1,77 @@
+//! Where requests are kept.
+
+use std::fmt;
+use std::sync::Arc;
+
+use callward_core::BoxFuture;
+
+use crate::{Key, Request, RequestId, StoreError};
+
+/// How many requests may be pending.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "each store has to keep both")]
+pub struct Bounds {
+    /// Of one principal.
+    pub of_principal: usize,
+    /// In all.
+    pub in_all: usize,
+}
+
+/// The bound that a request would exceed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "as the bounds")]
+pub enum Limit {
+    /// That of its principal.
+    OfPrincipal,
+    /// That of all.
+    InAll,
+}
+
+/// What became of a new request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "each has to be treated")]
+pub enum Put {
+    /// It is stored.
+    Added,
+    /// It is not: the latest request of its key is another one by now.
+    Changed,
+    /// It is not: too many are pending.
+    Full(Limit),
+}
+
+/// Keeps requests. A change is durable, as far as the store promises, when its future ends.
+///
+/// Each method is atomic. Futures may be dropped; the change then happens or not, as a whole.
+pub trait Store: fmt::Debug + Send + Sync + 'static {
+    /// Stores a new request as the latest of its key, if the latest is still `latest` and not too
+    /// many are pending.
+    fn put(
+        &self,
+        request: Arc<Request>,
+        latest: Option<RequestId>,
+        bounds: Bounds,
+    ) -> BoxFuture<'_, Result<Put, StoreError>>;
+
+    /// Returns a request.
+    fn get(&self, id: RequestId) -> BoxFuture<'_, Result<Option<Arc<Request>>, StoreError>>;
+
+    /// Returns the latest request of a key.
+    fn latest(&self, key: Key) -> BoxFuture<'_, Result<Option<Arc<Request>>, StoreError>>;
+
+    /// Replaces a request by its next revision. Returns `false` if the stored one is not the
+    /// revision before.
+    fn replace(&self, request: Arc<Request>) -> BoxFuture<'_, Result<bool, StoreError>>;
+
+    /// Lists all requests, the oldest first.
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Arc<Request>>, StoreError>>;
+
+    /// Removes requests that ended before this time, and of the others that ended all but the
+    /// latest `most`.
+    fn remove_ended(&self, before_ms: u64, most: usize) -> BoxFuture<'_, Result<(), StoreError>>;
+
+    /// Returns `true` if others may change the requests too. Those who wait then look again each
+    /// second. Default: `false`.
+    fn is_shared(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,70 @@
+//! Ends requests when their time is over, also where no call waits.
+
+use std::sync::Weak;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+
+use crate::clock::{millis, now_ms};
+use crate::manager::Inner;
+use crate::step::Step;
+use crate::{ApprovalError, Approvals, Request, State};
+
+/// How often those who share a store look whether another changed it, and the shortest pause
+/// between two sweeps.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Of a store that fails, the pause before it is asked again.
+const AFTER_FAILURE: Duration = Duration::from_secs(30);
+/// How long a call may run before it counts as lost, if the process that ran it does not come back.
+const LONGEST_RUN: Duration = Duration::from_secs(24 * 60 * 60);
+/// How many ended requests are kept.
+const MAX_ENDED: usize = 10_000;
+
+/// Sweeps until all [`Approvals`] are gone.
+pub(crate) async fn run(inner: Weak<Inner>) {
+    let mut next = Instant::now() + PAUSE;
+    loop {
+        sleep_until(next).await;
+        let Some(approvals) = inner.upgrade().map(Approvals) else {
+            return;
+        };
+        let pause = match approvals.sweep().await {
+            Ok(pause) => pause.max(PAUSE),
+            Err(error) => {
+                tracing::warn!(%error, "requests for approval are not swept");
+                AFTER_FAILURE
+            }
+        };
+        next = Instant::now() + pause;
+    }
+}
+
+/// Returns when a pending request is to be looked at again, if nothing wakes before.
+pub(crate) fn deadline(request: &Request, is_shared: bool) -> Instant {
+    let left = request.expires_ms.saturating_sub(now_ms());
+    let left = Duration::from_millis(left);
+    Instant::now() + if is_shared { left.min(PAUSE) } else { left }
+}
+
+impl Approvals {
+    /// Ends what is over and removes what ended long ago. Returns the time to the next end: of a
+    /// request that is not made yet, that is the whole lifetime.
+    pub(crate) async fn sweep(&self) -> Result<Duration, ApprovalError> {
+        let config = &self.0.config;
+        let now = now_ms();
+        let mut next = millis(config.expires);
+        for request in self.0.store.list().await? {
+            let run = request.since_ms.saturating_add(millis(LONGEST_RUN));
+            match request.state {
+                State::Consumed if now >= run => self.try_step(&request.id, Step::Lose).await?,
+                _ if request.is_overdue(now) => self.try_step(&request.id, Step::Expire).await?,
+                State::Pending | State::Approved => next = next.min(request.expires_ms - now),
+                _ => {}
+            }
+        }
+        let before = now.saturating_sub(millis(config.keep));
+        self.0.store.remove_ended(before, MAX_ENDED).await?;
+        self.0.waiting.tidy();
+        Ok(Duration::from_millis(next))
+    }
+}

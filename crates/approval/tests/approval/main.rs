@@ -1,0 +1,10 @@
+//! Approvals, as callers and operators see them, on a paused clock.
+#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
+
+mod bed;
+mod decisions;
+#[cfg(feature = "store")]
+mod file;
+mod layer;
+mod model;
+mod rounds;

@@ -1,0 +1,247 @@
+//! Random sequences of calls, decisions, time, failures and crashes: no call runs more often than
+//! it was approved, and none with other arguments.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callward_approval::{
+    Approval, ApprovalConfig, ApprovalLayer, Approvals, Asked, Key, MemoryStore, State,
+};
+use callward_core::{Delivery, ErrorKind, Principal, Tool, ToolCall, ToolError, ToolOutput};
+use callward_testkit::{MockService, tool};
+use parking_lot::Mutex;
+use proptest::prelude::*;
+use tokio::task::JoinHandle;
+use tower::{Layer, ServiceExt};
+
+use crate::bed::{Flaky, Output, by, decision, settle};
+
+#[derive(Debug, Clone, Copy)]
+enum Op {
+    /// A call at a process: principal, definition, arguments and their spelling, and its fate.
+    Ask(usize, usize, usize, usize, Fate),
+    /// A decision about one of the requests, taken at a process.
+    Decide(usize, usize, bool),
+    Withdraw(usize, usize),
+    /// A caller leaves.
+    Leave(usize),
+    /// Seconds pass.
+    Pass(u64),
+    /// The store of a process fails, or works again.
+    Down(usize, bool),
+    /// A process ends without a trace, and starts again.
+    Crash(usize),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Fate {
+    Done,
+    Failed,
+    NotSent,
+    Unknown,
+    Hangs,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    use Fate::{Done, Failed, Hangs, NotSent, Unknown};
+    let fate = prop::sample::select(vec![Done, Done, Failed, NotSent, Unknown, Hangs]);
+    let pass = prop::sample::select(vec![1_u64, 20, 49, 60, 301, 840, 901]);
+    prop_oneof![
+        6 => (0..2_usize, 0..2_usize, 0..2_usize, 0..4_usize, fate)
+            .prop_map(|(at, who, tool, json, fate)| Op::Ask(at, who, tool, json, fate)),
+        6 => (0..2_usize, 0..8_usize, prop::bool::weighted(0.8))
+            .prop_map(|(at, which, yes)| Op::Decide(at, which, yes)),
+        1 => (0..2_usize, 0..8_usize).prop_map(|(at, which)| Op::Withdraw(at, which)),
+        1 => (0..8_usize).prop_map(Op::Leave),
+        3 => pass.prop_map(Op::Pass),
+        1 => (0..2_usize, any::<bool>()).prop_map(|(at, down)| Op::Down(at, down)),
+        1 => (0..2_usize).prop_map(Op::Crash),
+    ]
+}
+
+/// Two values, each spelled in two ways.
+const ARGUMENTS: [&str; 4] = [
+    r#"{"a":1,"b":2}"#,
+    r#"{ "b" : 2, "\u0061" : 1 }"#,
+    r#"{"a":1,"b":3}"#,
+    r#"{"b":3,"a":1}"#,
+];
+
+struct Process {
+    store: Flaky,
+    approvals: Approvals,
+    service: Approval<MockService>,
+    calls: Vec<JoinHandle<Output>>,
+}
+
+struct World {
+    store: MemoryStore,
+    server: MockService,
+    fates: Arc<Mutex<HashMap<u64, Fate>>>,
+    processes: Vec<Process>,
+    tools: [Arc<Tool>; 2],
+    approved: HashMap<Key, usize>,
+}
+
+/// The number of a call is its id, so that its fate is found at the server.
+fn number(call: &ToolCall) -> u64 {
+    call.id.as_deref().unwrap().parse().unwrap()
+}
+
+impl World {
+    async fn new() -> Self {
+        let fates: Arc<Mutex<HashMap<u64, Fate>>> = Arc::default();
+        let known = fates.clone();
+        let server = MockService::new(move |call, _| {
+            let fate = known.lock()[&number(&call)];
+            async move {
+                let error = |delivery| ToolError::new(ErrorKind::Timeout, delivery, "x");
+                match fate {
+                    Fate::Done => Ok(ToolOutput::text("done")),
+                    Fate::Failed => Ok(ToolOutput::error_text("no")),
+                    Fate::NotSent => Err(error(Delivery::NotSent)),
+                    Fate::Unknown => Err(error(Delivery::Unknown)),
+                    Fate::Hangs => std::future::pending().await,
+                }
+            }
+        });
+        let changed = tool("wipe").destructive().hint(|hints| {
+            hints.open_world_hint = Some(true);
+        });
+        let mut world = Self {
+            store: MemoryStore::default(),
+            server,
+            fates,
+            processes: Vec::new(),
+            tools: [tool("wipe").destructive().build(), changed.build()],
+            approved: HashMap::new(),
+        };
+        for at in 0..2 {
+            let process = world.start(at).await;
+            world.processes.push(process);
+        }
+        world
+    }
+
+    async fn start(&self, at: usize) -> Process {
+        let store = Flaky {
+            inner: self.store.clone(),
+            ..Flaky::default()
+        };
+        let mut config = ApprovalConfig::default();
+        config.instance = at.to_string();
+        let approvals = Approvals::open(store.clone(), config).await.unwrap();
+        let service = ApprovalLayer::by_plan(approvals.clone()).layer(self.server.clone());
+        Process {
+            store,
+            approvals,
+            service,
+            calls: Vec::new(),
+        }
+    }
+
+    /// Returns one of the latest requests of the store.
+    async fn request(&self, which: usize) -> Option<Arc<callward_approval::Request>> {
+        use callward_approval::Store as _;
+        let all = self.store.list().await.unwrap();
+        all.into_iter().rev().nth(which)
+    }
+
+    async fn step(&mut self, number: usize, op: Op) {
+        match op {
+            Op::Ask(at, who, tool, json, fate) => {
+                let number = u64::try_from(number).unwrap();
+                self.fates.lock().insert(number, fate);
+                let call = ToolCall::new(self.tools[tool].clone(), ARGUMENTS[json]);
+                let mut call = call.with_caller(by(["ada", "bob"][who]));
+                call.context_mut().id = Some(number.to_string().into());
+                let process = &mut self.processes[at];
+                let running = process.service.clone().oneshot(call);
+                process.calls.push(tokio::spawn(running));
+            }
+            Op::Decide(at, which, yes) => {
+                if let Some(request) = self.request(which).await {
+                    let approvals = &self.processes[at].approvals;
+                    let decided = approvals.decide(&request.id, decision(yes, None)).await;
+                    if yes && decided.is_ok() {
+                        *self.approved.entry(request.key()).or_default() += 1;
+                    }
+                }
+            }
+            Op::Withdraw(at, which) => {
+                if let Some(request) = self.request(which).await {
+                    let by: Principal = request.asked.principal.clone();
+                    let _ = self.processes[at].approvals.withdraw(&request.id, by).await;
+                }
+            }
+            Op::Leave(which) => {
+                let mut calls = self.processes.iter().flat_map(|process| &process.calls);
+                if let Some(call) = calls.nth(which) {
+                    call.abort();
+                }
+            }
+            Op::Pass(seconds) => tokio::time::sleep(Duration::from_secs(seconds)).await,
+            Op::Down(at, is_down) => self.processes[at].store.set_down(is_down),
+            Op::Crash(at) => {
+                let process = &self.processes[at];
+                // nothing that runs on in this test reaches the store any more
+                process.store.set_down(true);
+                process.calls.iter().for_each(JoinHandle::abort);
+                self.processes[at] = self.start(at).await;
+            }
+        }
+        settle().await;
+    }
+
+    fn check(&self) -> Result<(), TestCaseError> {
+        let fates = self.fates.lock();
+        let mut ran: HashMap<Key, usize> = HashMap::new();
+        for call in self.server.seen() {
+            let arguments = std::str::from_utf8(call.arguments()).unwrap();
+            let canonical = [ARGUMENTS[0], ARGUMENTS[2]];
+            prop_assert!(canonical.contains(&arguments), "{}", arguments);
+            let key = Asked::of(&call, "x").unwrap().key();
+            prop_assert!(self.approved.contains_key(&key), "it was not approved");
+            let runs = fates[&number(&call)] != Fate::NotSent;
+            *ran.entry(key).or_default() += usize::from(runs);
+        }
+        for (key, ran) in ran {
+            prop_assert!(
+                ran <= self.approved[&key],
+                "it ran more often than approved"
+            );
+        }
+        Ok(())
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: std::env::var("APPROVAL_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(300),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn executions_never_exceed_approvals(ops in prop::collection::vec(op(), 1..40)) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let mut world = World::new().await;
+            for (number, op) in ops.into_iter().enumerate() {
+                world.step(number, op).await;
+                world.check()?;
+            }
+            for at in 0..2 {
+                world.step(0, Op::Crash(at)).await;
+            }
+            let all = world.processes[0].approvals.list().await.unwrap();
+            prop_assert!(all.iter().all(|request| request.state != State::Consumed));
+            world.check()
+        })?;
+    }
+}
