@@ -1,5 +1,11 @@
 //! What stands in the order in place of layers whose feature is off: nothing.
 
+#[cfg(not(feature = "approval"))]
+pub(crate) mod approval {
+    pub(crate) type Approval<S> = S;
+    pub(crate) type ApprovalLayer = tower::layer::util::Identity;
+}
+
 #[cfg(not(feature = "audit"))]
 pub(crate) mod audit {
     pub(crate) type Audit<S> = S;

@@ -8,9 +8,16 @@
 //! ([`Tools`]) and MCP servers stand side by side; both are [`ToolServer`]s.
 #![doc = include_str!("details.md")]
 
-#[cfg(not(all(feature = "audit", feature = "auth", feature = "telemetry")))]
+#[cfg(not(all(
+    feature = "approval",
+    feature = "audit",
+    feature = "auth",
+    feature = "telemetry"
+)))]
 mod absent;
 mod admit;
+#[cfg(feature = "approval")]
+mod approvals;
 #[cfg(feature = "audit")]
 mod audit_log;
 #[cfg(feature = "auth")]
@@ -55,6 +62,8 @@ pub use service::{StackFuture, StackService};
 pub use stack::Stack;
 pub use tower_error::tool_error;
 
+#[cfg(feature = "approval")]
+pub use callward_approval as approval;
 #[cfg(feature = "audit")]
 pub use callward_audit as audit;
 #[cfg(feature = "auth")]

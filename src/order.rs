@@ -1,5 +1,7 @@
 //! The order of the layers. This file is the only place that knows it.
 
+#[cfg(feature = "approval")]
+pub(crate) use callward_approval::{Approval, ApprovalLayer};
 #[cfg(feature = "audit")]
 pub(crate) use callward_audit::{Audit, AuditLayer};
 #[cfg(feature = "auth")]
@@ -21,6 +23,8 @@ pub(crate) use callward_telemetry::{
 };
 use tower::{Service, ServiceBuilder};
 
+#[cfg(not(feature = "approval"))]
+pub(crate) use crate::absent::approval::{Approval, ApprovalLayer};
 #[cfg(not(feature = "audit"))]
 pub(crate) use crate::absent::audit::{Audit, AuditLayer};
 #[cfg(not(feature = "auth"))]
@@ -51,16 +55,18 @@ pub(crate) type Guarded = Breaker<Breaker<RateLimit<ConcurrencyLimit<AttemptTime
 ///    denied calls count; what is refused costs nothing further in;
 /// 4. **authorization**: outside the cache, so that no answer of one caller is given to another
 ///    that may not call the tool;
-/// 5. **cache**: a hit costs neither budget nor server; sees writes pass, so it can invalidate;
-/// 6. **loop guard**: a cached answer is not a failure; it counts calls that failed after all
+/// 5. **approval**: outside the cache, whose flights would wait for a person; once per call, and
+///    before any deadline, permit or breaker;
+/// 6. **cache**: a hit costs neither budget nor server; sees writes pass, so it can invalidate;
+/// 7. **loop guard**: a cached answer is not a failure; it counts calls that failed after all
 ///    attempts;
-/// 7. **retry**: outside routing, so that a retry may go to another server; one deadline for all
+/// 8. **retry**: outside routing, so that a retry may go to another server; one deadline for all
 ///    attempts;
-/// 8. **hedge**: at most one second attempt beside each, from the retry budget;
-/// 9. **rate limit** of tools: each attempt counts;
-/// 10. **attempt span**: one per try;
-/// 11. **router**: always ready; picks among candidates; awaits their readiness inside the call.
-pub(crate) type Layers = CallSpan<Audit<PrincipalLimit<Authorize<Cache<Inside>>>>>;
+/// 9. **hedge**: at most one second attempt beside each, from the retry budget;
+/// 10. **rate limit** of tools: each attempt counts;
+/// 11. **attempt span**: one per try;
+/// 12. **router**: always ready; picks among candidates; awaits their readiness inside the call.
+pub(crate) type Layers = CallSpan<Audit<PrincipalLimit<Authorize<Approval<Cache<Inside>>>>>>;
 
 /// The layers inside the cache.
 type Inside = LoopGuard<Retry<Hedge<RateLimit<AttemptSpan<Router<Guarded>>>>>>;
@@ -68,7 +74,7 @@ type Inside = LoopGuard<Retry<Hedge<RateLimit<AttemptSpan<Router<Guarded>>>>>>;
 /// The future of all layers.
 pub(crate) type Answer = <Layers as Service<ToolCall>>::Future;
 
-/// Calls a clone of the layers, which are shared. The outermost five are always ready.
+/// Calls a clone of the layers, which are shared. The outermost six are always ready.
 pub(crate) fn call(layers: &Layers, call: ToolCall) -> Answer {
     layers.clone().call(call)
 }
@@ -83,6 +89,7 @@ pub(crate) fn assemble(
     audit: AuditLayer,
     principal: PrincipalLimitLayer,
     authorize: AuthorizeLayer,
+    approval: ApprovalLayer,
     cache: CacheLayer,
     loop_guard: LoopGuardLayer,
     retry: RetryLayer,
@@ -95,6 +102,7 @@ pub(crate) fn assemble(
         .layer(audit)
         .layer(principal)
         .layer(authorize)
+        .layer(approval)
         .layer(cache)
         .layer(loop_guard)
         .layer(retry)

@@ -41,6 +41,8 @@ pub(crate) struct Inner {
     pub(crate) audit: order::AuditLayer,
     #[cfg(feature = "auth")]
     pub(crate) authorize: order::AuthorizeLayer,
+    #[cfg(feature = "approval")]
+    pub(crate) approvals: order::ApprovalLayer,
     pub(crate) shared: Arc<Shared>,
     /// The handle of the one in the layers.
     pub(crate) router: Router<Guarded>,

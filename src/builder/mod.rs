@@ -20,7 +20,7 @@ use callward_router::{RouterConfig, Strategy, StrategyName};
 
 pub use self::error::BuildError;
 use crate::limits::LimitsConfig;
-use crate::order::{AuditLayer, AuthorizeLayer, CallSpanLayer};
+use crate::order::{ApprovalLayer, AuditLayer, AuthorizeLayer, CallSpanLayer};
 use crate::ping::PingConfig;
 use crate::scan;
 use crate::server::Server;
@@ -36,6 +36,7 @@ pub struct StackBuilder {
     pub(crate) call_span: CallSpanLayer,
     pub(crate) audit: AuditLayer,
     pub(crate) authorize: AuthorizeLayer,
+    pub(crate) approvals: ApprovalLayer,
     kept_names: Vec<KeptName>,
 }
 

@@ -105,6 +105,7 @@ impl StackBuilder {
             self.audit.clone(),
             principals.clone(),
             authorize,
+            self.approvals.clone(),
             cache,
             loop_guard,
             retry,
@@ -118,6 +119,8 @@ impl StackBuilder {
             audit: self.audit,
             #[cfg(feature = "auth")]
             authorize: policy,
+            #[cfg(feature = "approval")]
+            approvals: self.approvals,
             router,
             shared,
             roster: ArcSwap::default(),
