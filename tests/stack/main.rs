@@ -1,6 +1,8 @@
 //! The stack as a whole, over mock servers and real ones.
 #![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
+#[cfg(feature = "approval")]
+mod approvals;
 mod asking;
 mod authorized;
 mod bed;

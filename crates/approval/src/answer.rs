@@ -31,10 +31,10 @@ pub(crate) fn of(request: &Request) -> Result<ToolOutput, ToolError> {
         State::Denied => (
             "denied",
             format!(
-                "Not sent: a person denied this call of `{tool}`{}. Do not send it again; change \
-                 course, or ask the user how to go on.",
+                "Not sent: a person denied this call of `{tool}`. Do not send it again; change \
+                 course, or ask the user how to go on.{}",
                 note.as_ref()
-                    .map_or_else(String::new, |note| format!(" with the note: {note}\n"))
+                    .map_or_else(String::new, |note| format!(" The reviewer's note: {note}"))
             ),
         ),
         State::Expired => (
