@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use callward::approval::{ApprovalConfig, Approvals, Decision, MemoryStore, Request, State};
+use callward::approval::{ApprovalConfig, Approvals, Decision, LocalStore, Request, State};
 use callward::{Annotations, Caller, Principal, Stack, ToolOutput, ToolSpec, Tools};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -19,10 +19,10 @@ async fn agent(stack: &Stack, id: u64) -> Result<ToolOutput, Box<dyn Error>> {
     let call = stack.prepare("orders.delete_order", json!({"id": id}).to_string())?;
     let output = stack.run(call.with_caller(caller)).await?;
     let waited = began.elapsed().as_secs();
-    // the date of the end is another one each time
-    let text = output.to_text();
-    let text = text.split(" until ").next().unwrap_or_default();
-    println!("agent:    order {id}, after {waited} s: {text}");
+    println!(
+        "agent:    order {id}, after {waited} s: {}",
+        output.to_text()
+    );
     Ok(output)
 }
 
@@ -63,7 +63,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         counted.fetch_add(1, Ordering::Relaxed);
         async move { Ok::<_, String>(format!("order {} is deleted", arguments["id"])) }
     })?;
-    let approvals = Approvals::open(MemoryStore::default(), ApprovalConfig::default()).await?;
+    let approvals = Approvals::open(LocalStore::default(), ApprovalConfig::default()).await?;
     let stack = Stack::builder().server(orders).approvals(approvals.clone());
     let stack = stack.build().await?;
 

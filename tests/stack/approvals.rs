@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward::approval::{ApprovalConfig, ApprovalLayer, Approvals, Decision, MemoryStore, State};
+use callward::approval::{ApprovalConfig, ApprovalLayer, Approvals, Decision, LocalStore, State};
 use callward::{
     Caller, Delivery, ErrorKind, Principal, Stack, StackBuilder, ToolCall, ToolError, ToolOutput,
 };
@@ -15,7 +15,7 @@ use crate::bed::{alone, failing, read, tool, wipe};
 
 async fn requests() -> Approvals {
     let config = ApprovalConfig::default();
-    Approvals::open(MemoryStore::default(), config)
+    Approvals::open(LocalStore::default(), config)
         .await
         .unwrap()
 }

@@ -1,94 +1,64 @@
 //! What a caller gets in its tool's place. Never how to approve: a model would try.
 
-use std::time::Duration;
-
-use callward_core::{Delivery, ErrorKind, ToolError, ToolOutput, one_line};
+use callward_core::{ToolOutput, one_line};
 use serde_json::json;
 
-use crate::clock::{millis, shown};
+use crate::clock::shown;
 use crate::{Request, State};
 
 /// How much of a reviewer's note a model gets.
 const MAX_NOTE_CHARS: usize = 1_000;
 
-/// Returns the answer for a request that lets no call run.
-pub(crate) fn of(request: &Request) -> Result<ToolOutput, ToolError> {
-    let tool = request.asked.tool.as_str();
+/// Returns the answer for a request, in this state, that lets no call run.
+pub(crate) fn of(request: &Request, state: State) -> ToolOutput {
+    let (id, expires) = (&request.id, shown(request.expires_ms));
     let note = request
-        .reviewed
+        .decision
         .as_ref()
-        .and_then(|reviewed| reviewed.note.as_deref());
+        .and_then(|decision| decision.note.as_deref());
     let note = note.map(|note| one_line(note, MAX_NOTE_CHARS));
-    let (state, text) = match request.state {
+    let (state, ask_again, what) = match state {
         State::Pending | State::Approved => (
             "waiting",
-            format!(
-                "Not sent yet: `{tool}` waits for a person's decision. Ask again, with the same \
-                 arguments: the request stays open until {}. Other arguments are another request.",
-                shown(request.expires_ms)
-            ),
+            true,
+            "waits for a person's decision. Ask again, with the same arguments: the request stays \
+             open for a while. Other arguments are another request.",
         ),
         State::Denied => (
             "denied",
-            format!(
-                "Not sent: a person denied this call of `{tool}`. Do not send it again; change \
-                 course, or ask the user how to go on.{}",
-                note.as_ref()
-                    .map_or_else(String::new, |note| format!(" The reviewer's note: {note}"))
-            ),
+            false,
+            "is denied by a person. Do not send this call again; change course, or ask the user \
+             how to go on.",
         ),
         State::Expired => (
             "expired",
-            format!(
-                "Not sent: no one decided about this call of `{tool}` in time. That is not a \
-                 denial; if the call is still needed, ask again."
-            ),
+            true,
+            "was not decided about in time, which is not a denial. Ask again if it is still needed.",
         ),
         State::Withdrawn => (
             "withdrawn",
-            format!("Not sent: the request for this call of `{tool}` was taken back."),
+            false,
+            "is not asked for any more: it was taken back.",
         ),
         State::Consumed | State::Succeeded | State::Failed | State::Unknown => (
             "used",
-            format!(
-                "Not sent: the approval of `{tool}` with these arguments was used by an equal \
-                 call. If the tool is to run once more, ask again."
-            ),
+            true,
+            "was run by an equal call, which used the approval. Ask again if it is to run once \
+             more.",
         ),
     };
-    let structured = json!({
-        "state": state,
-        "request": request.id,
-        "expires": shown(request.expires_ms),
-        "ask_again": !matches!(state, "denied" | "withdrawn"),
-        "note": note,
+    let mut text = format!("Not sent: `{}` {what}", request.asked.tool);
+    if let Some(note) = &note {
+        text = format!("{text} The reviewer's note: {note}");
+    }
+    let approval = json!({
+        "state": state, "request": id, "expires": expires, "ask_again": ask_again, "note": note,
     });
     let body = json!({
         "content": [{"type": "text", "text": text}],
-        "structuredContent": {"approval": structured},
+        "structuredContent": {"approval": approval},
         "isError": true,
     });
-    ToolOutput::from_json(body.to_string()).map_err(|error| {
-        let text = "the answer about an approval cannot be written";
-        ToolError::new(ErrorKind::Internal, Delivery::NotSent, text).with_source(error)
-    })
-}
-
-/// Returns the error for arguments that no person can read.
-pub(crate) fn too_large(bytes: usize, most: usize) -> ToolError {
-    let text = format!(
-        "the call needs approval, and its arguments have {bytes} bytes; at most {most} can be \
-         approved"
-    );
-    ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, text)
-}
-
-/// Returns the report for a caller that waits, under a token that the sink replaces.
-pub(crate) fn progress(waited: Duration) -> Vec<u8> {
-    let report = json!({
-        "progressToken": 0,
-        "progress": millis(waited) / 1000,
-        "message": "waits for a person's decision",
-    });
-    report.to_string().into_bytes()
+    let written = ToolOutput::from_json(body.to_string());
+    written.unwrap_or_else(|_| ToolOutput::error_text(text))
 }

@@ -9,69 +9,14 @@ use callward_core::{
     ToolName,
 };
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
+use sha2::{Digest, Sha256};
 
 use crate::canonical::canonical;
 
-/// A SHA-256 digest. As text it is hexadecimal.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
-pub struct Digest([u8; 32]);
-
-impl Digest {
-    /// Returns the digest of these bytes.
-    #[must_use]
-    pub fn of(bytes: &[u8]) -> Self {
-        Self(Sha256::digest(bytes).into())
-    }
-}
-
-impl fmt::Display for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl From<Digest> for String {
-    fn from(digest: Digest) -> Self {
-        digest.to_string()
-    }
-}
-
-impl TryFrom<String> for Digest {
-    type Error = &'static str;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        const WRONG: &str = "a digest has 64 hexadecimal digits";
-        let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-        let mut bytes = [0; 32];
-        if pairs.len() != bytes.len() || !rest.is_empty() {
-            return Err(WRONG);
-        }
-        for (byte, pair) in bytes.iter_mut().zip(pairs) {
-            let digits = std::str::from_utf8(pair).map_err(|_| WRONG)?;
-            *byte = u8::from_str_radix(digits, 16).map_err(|_| WRONG)?;
-        }
-        Ok(Self(bytes))
-    }
-}
-
-/// What identifies a call: principal, replica set, tool, its definition, and the JSON value of the
-/// arguments. It says something about the arguments, so it is not shown.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Key(Digest);
-
-impl fmt::Debug for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Key(..)")
-    }
-}
+/// What identifies a call: the SHA-256 digest of principal, replica set, tool, its definition, and
+/// the JSON value of the arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Key([u8; 32]);
 
 /// What a call asks to be approved.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,13 +29,13 @@ pub struct Asked {
     pub set: ReplicaSetId,
     /// The tool's name at its server.
     pub tool: ToolName,
-    /// The digest of the tool's definition: another definition is another request.
-    pub definition: Digest,
+    /// The SHA-256 digest of the tool's definition: another definition is another request.
+    pub definition: Arc<str>,
     /// The arguments that run once approved: JSON, with the members of objects by name, numbers as
     /// they were spelled, and no white space.
     pub arguments: Arc<str>,
-    /// The digest of the arguments.
-    pub arguments_digest: Digest,
+    /// The SHA-256 digest of the arguments.
+    pub arguments_digest: Arc<str>,
     /// What the plan says that the call may do.
     pub effect: Effect,
     /// How dangerous that is.
@@ -100,30 +45,35 @@ pub struct Asked {
 }
 
 impl Asked {
+    /// The largest arguments that can be approved, in bytes: a person has to read them.
+    pub const MAX_ARGUMENT_BYTES: usize = 256 * 1024;
+
     /// Takes what a call asks, and why.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidCall`] if the arguments are not JSON, or if two parsers may read them
-    /// differently.
+    /// [`ErrorKind::InvalidCall`] if the arguments are not JSON, if two parsers may read them
+    /// differently, or if they are larger than [`MAX_ARGUMENT_BYTES`](Self::MAX_ARGUMENT_BYTES).
     pub fn of(call: &ToolCall, reason: impl Into<Cow<'static, str>>) -> Result<Self, ToolError> {
-        let arguments = canonical(call.arguments()).ok_or_else(|| {
-            let text = "the call needs approval, and its arguments are not JSON that all read \
-                        alike; send each member once";
+        let arguments = Some(call.arguments());
+        let arguments = arguments.filter(|raw| raw.len() <= Self::MAX_ARGUMENT_BYTES);
+        let arguments = arguments.and_then(canonical).ok_or_else(|| {
+            let text = "the call needs approval, and no person can approve its arguments: send \
+                        JSON, each member once, at most 256 KiB";
             ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, text)
         })?;
         let (tool, effect) = (call.tool(), call.plan().effect);
-        let definition = &tool.definition.raw;
+        // servers may list the members in another order each time
+        let definition = canonical(&tool.definition.raw);
+        let definition = definition
+            .as_ref()
+            .map_or(&*tool.definition.raw, String::as_bytes);
         Ok(Self {
             principal: call.caller().principal.clone(),
             set: tool.set().clone(),
             tool: tool.name().clone(),
-            // servers may list the members in another order each time
-            definition: match canonical(definition) {
-                Some(definition) => Digest::of(definition.as_bytes()),
-                None => Digest::of(definition),
-            },
-            arguments_digest: Digest::of(arguments.as_bytes()),
+            definition: digest(definition),
+            arguments_digest: digest(arguments.as_bytes()),
             arguments: arguments.into(),
             effect,
             safety: effect.safety_level(),
@@ -134,31 +84,38 @@ impl Asked {
     /// Returns what identifies the call.
     #[must_use]
     pub fn key(&self) -> Key {
-        let mut hash = Sha256::new();
-        for name in [
+        let names = [
             self.principal.as_str(),
             self.set.as_str(),
             self.tool.as_str(),
-        ] {
-            // with its length, so that no two lists of names are equal
-            hash.update(name.len().to_le_bytes());
-            hash.update(name);
+        ];
+        let mut hash = Sha256::new();
+        for part in names
+            .into_iter()
+            .chain([&*self.definition, &*self.arguments_digest])
+        {
+            // with its length, so that no two lists of parts are equal
+            hash.update(part.len().to_le_bytes());
+            hash.update(part);
         }
-        hash.update(self.definition.0);
-        hash.update(self.arguments_digest.0);
-        Key(Digest(hash.finalize().into()))
+        Key(hash.finalize().into())
     }
 }
 
+fn digest(bytes: &[u8]) -> Arc<str> {
+    let digest: [u8; 32] = Sha256::digest(bytes).into();
+    let digits = digest.map(|byte| format!("{byte:02x}"));
+    digits.concat().into()
+}
+
+/// Shows no arguments: they may be secret.
 impl fmt::Debug for Asked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // arguments may be secret: only their size is shown
-        f.debug_struct("Asked")
+        let mut shown = f.debug_struct("Asked");
+        shown
             .field("principal", &self.principal)
-            .field("set", &self.set)
-            .field("tool", &self.tool)
-            .field("argument_bytes", &self.arguments.len())
-            .finish_non_exhaustive()
+            .field("tool", &self.tool);
+        shown.finish_non_exhaustive()
     }
 }
 
@@ -203,21 +160,5 @@ mod tests {
             (refused.kind, refused.delivery),
             (ErrorKind::InvalidCall, Delivery::NotSent)
         );
-    }
-
-    #[test]
-    fn a_digest_is_read_as_it_is_written() {
-        let digest = Digest::of(b"");
-        assert!(digest.to_string().starts_with("e3b0c442"));
-        assert_eq!(Digest::try_from(digest.to_string()), Ok(digest));
-        for text in [
-            String::new(),
-            "é".repeat(32),
-            "+1".repeat(32),
-            "00".repeat(33),
-        ] {
-            // `from_str_radix` takes a sign
-            assert!(Digest::try_from(text.clone()).is_err() || text.starts_with('+'));
-        }
     }
 }

@@ -2,119 +2,51 @@
 //!
 //! Numbers keep their spelling, so no digit is lost.
 
+use std::collections::BTreeMap;
+
 use callward_core::FingerprintKey;
+use serde_json::value::RawValue;
 
 /// Returns the canonical form; `None` if the text is not JSON, or if two parsers may read it
 /// differently: a person would approve one reading, and the server might act on the other.
 pub(crate) fn canonical(text: &[u8]) -> Option<String> {
-    // from here on each text is valid, has no member twice, and is at most 128 deep
+    // from here on no object has a member twice
     FingerprintKey::fixed().json(text)?;
-    let mut writer = Writer {
-        text,
-        at: 0,
-        out: String::with_capacity(text.len()),
-    };
-    writer.value()?;
-    Some(writer.out)
+    let mut out = String::with_capacity(text.len());
+    write(std::str::from_utf8(text).ok()?.trim_ascii(), &mut out).ok()?;
+    Some(out)
 }
 
-struct Writer<'a> {
-    text: &'a [u8],
-    at: usize,
-    out: String,
-}
-
-impl Writer<'_> {
-    /// Skips white space, commas and colons: what is between them is all that counts.
-    fn next(&mut self) -> Option<u8> {
-        while let Some(byte) = self.text.get(self.at) {
-            if !matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b',' | b':') {
-                return Some(*byte);
+fn write(text: &str, out: &mut String) -> serde_json::Result<()> {
+    match text.as_bytes().first() {
+        Some(b'{') => {
+            let mut separator = '{';
+            for (name, value) in serde_json::from_str::<BTreeMap<String, &RawValue>>(text)? {
+                out.push(separator);
+                out.push_str(&serde_json::to_string(&name)?);
+                out.push(':');
+                write(value.get(), out)?;
+                separator = ',';
             }
-            self.at += 1;
+            out.push_str(if separator == '{' { "{}" } else { "}" });
         }
-        None
-    }
-
-    fn value(&mut self) -> Option<()> {
-        match self.next()? {
-            b'{' => self.object(),
-            b'[' => self.array(),
-            b'"' => {
-                let string = self.string()?;
-                self.push_string(&string)
+        Some(b'[') => {
+            let mut separator = '[';
+            for value in serde_json::from_str::<Vec<&RawValue>>(text)? {
+                out.push(separator);
+                write(value.get(), out)?;
+                separator = ',';
             }
-            _ => {
-                let rest = &self.text[self.at..];
-                let is_end =
-                    |byte: &u8| matches!(byte, b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r');
-                let length = rest.iter().position(is_end).unwrap_or(rest.len());
-                self.out
-                    .push_str(std::str::from_utf8(&rest[..length]).ok()?);
-                self.at += length;
-                Some(())
-            }
+            out.push_str(if separator == '[' { "[]" } else { "]" });
         }
-    }
-
-    fn string(&mut self) -> Option<String> {
-        let rest = &self.text[self.at..];
-        let mut length = 1;
-        loop {
-            match rest.get(length)? {
-                b'"' => break,
-                b'\\' => length += 2,
-                _ => length += 1,
-            }
+        Some(b'"') => {
+            out.push_str(&serde_json::to_string(&serde_json::from_str::<String>(
+                text,
+            )?)?);
         }
-        self.at += length + 1;
-        serde_json::from_slice(rest.get(..=length)?).ok()
+        _ => out.push_str(text),
     }
-
-    fn push_string(&mut self, string: &str) -> Option<()> {
-        self.out.push_str(&serde_json::to_string(string).ok()?);
-        Some(())
-    }
-
-    fn array(&mut self) -> Option<()> {
-        self.at += 1;
-        self.out.push('[');
-        let start = self.out.len();
-        while self.next()? != b']' {
-            if self.out.len() > start {
-                self.out.push(',');
-            }
-            self.value()?;
-        }
-        self.at += 1;
-        self.out.push(']');
-        Some(())
-    }
-
-    fn object(&mut self) -> Option<()> {
-        self.at += 1;
-        let outer = std::mem::take(&mut self.out);
-        let mut members = Vec::new();
-        while self.next()? != b'}' {
-            let name = self.string()?;
-            self.value()?;
-            members.push((name, std::mem::take(&mut self.out)));
-        }
-        self.at += 1;
-        members.sort_unstable();
-        self.out = outer;
-        self.out.push('{');
-        for (index, (name, value)) in members.iter().enumerate() {
-            if index > 0 {
-                self.out.push(',');
-            }
-            self.push_string(name)?;
-            self.out.push(':');
-            self.out.push_str(value);
-        }
-        self.out.push('}');
-        Some(())
-    }
+    Ok(())
 }
 
 #[cfg(test)]

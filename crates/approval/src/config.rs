@@ -20,17 +20,10 @@ pub struct ApprovalConfig {
     /// How long a denial bars equal calls. Default: 5 min.
     #[serde(with = "callward_core::human::duration")]
     pub cool_off: Duration,
-    /// How long ended requests stay listed; of more than 10,000 the oldest go earlier. Default: 1
-    /// day.
-    #[serde(with = "callward_core::human::duration")]
-    pub keep: Duration,
     /// How many requests of one principal may be pending. Default: 64.
     pub pending_per_principal: usize,
     /// How many requests may be pending in all. Default: 10,000.
     pub pending: usize,
-    /// The largest arguments that can be approved, in bytes: a person has to read them, and they
-    /// are kept. Default: 256 KiB.
-    pub argument_bytes: usize,
     /// The name of this process among those that share a store, the same after a restart. Default:
     /// `main`.
     pub instance: String,
@@ -43,10 +36,8 @@ impl Default for ApprovalConfig {
             expires: minutes(15),
             hold: Duration::from_secs(50),
             cool_off: minutes(5),
-            keep: minutes(24 * 60),
             pending_per_principal: 64,
             pending: 10_000,
-            argument_bytes: 256 * 1024,
             instance: "main".to_owned(),
         }
     }
@@ -59,25 +50,19 @@ impl ApprovalConfig {
     ///
     /// [`InvalidConfig`] names the first invalid setting.
     pub fn validate(&self) -> Result<(), InvalidConfig> {
-        const WEEK: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-        let (field, reason) = if self.expires < Duration::from_secs(1) || self.expires > WEEK {
-            ("expires", "is not between 1 s and 7 days")
-        } else if self.hold > self.expires {
-            ("hold", "is above `expires`: no request lasts so long")
-        } else if self.cool_off > self.keep {
-            ("cool_off", "is above `keep`: the denial would be forgotten")
-        } else if self.pending_per_principal == 0 {
-            (
-                "pending_per_principal",
-                "is 0, which would refuse every call; use 1 or more",
-            )
-        } else if self.pending == 0 {
-            (
-                "pending",
-                "is 0, which would refuse every call; use 1 or more",
-            )
-        } else {
-            return Ok(());
+        const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+        let expires = Duration::from_secs(1)..=DAY;
+        let (field, reason) = match self {
+            config if !expires.contains(&config.expires) => {
+                ("expires", "is not between 1 s and 1 day")
+            }
+            config if config.hold > config.expires => ("hold", "is above `expires`"),
+            config if config.cool_off > DAY => ("cool_off", "is above 1 day"),
+            Self { pending: 0, .. } => ("pending", "is 0, which refuses every call"),
+            config if config.pending_per_principal == 0 => {
+                ("pending_per_principal", "is 0, which refuses every call")
+            }
+            _ => return Ok(()),
         };
         Err(InvalidConfig::new(field, reason))
     }
@@ -99,7 +84,7 @@ mod tests {
             ),
             ("expires", |config| config.expires = Duration::MAX),
             ("hold", |config| config.hold = Duration::from_secs(901)),
-            ("cool_off", |config| config.keep = Duration::from_secs(1)),
+            ("cool_off", |config| config.cool_off = Duration::MAX),
             ("pending_per_principal", |config| {
                 config.pending_per_principal = 0;
             }),

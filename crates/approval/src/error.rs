@@ -1,6 +1,8 @@
 //! What can go wrong with approvals.
 
 use std::error::Error;
+#[cfg(feature = "store")]
+use std::fmt::Display;
 
 use callward_core::{Delivery, ErrorKind, InvalidConfig, ToolError};
 
@@ -42,10 +44,19 @@ pub enum StoreError {
     Failed(#[source] Box<dyn Error + Send + Sync>),
 }
 
+/// What went wrong with reading or writing.
+pub(crate) type Cause = Box<dyn Error + Send + Sync>;
+
 impl StoreError {
     /// Takes what went wrong.
     pub fn failed(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::Failed(cause.into())
+    }
+
+    #[cfg(feature = "store")]
+    pub(crate) fn damaged(path: &str, reason: &dyn Display) -> Self {
+        let (path, reason) = (path.to_owned(), reason.to_string());
+        Self::Damaged { path, reason }
     }
 }
 
@@ -71,10 +82,7 @@ pub enum ApprovalError {
     #[error("a request is withdrawn by the one that asks only")]
     NotTheOneThatAsks,
     /// Too many requests are pending.
-    #[error("too many calls wait for approval{}", match .0 {
-        Limit::OfPrincipal => " for this principal",
-        Limit::InAll => "",
-    })]
+    #[error("too many calls wait for approval ({0:?})")]
     TooMany(Limit),
     /// An invalid setting.
     #[error(transparent)]
@@ -88,14 +96,14 @@ impl From<ApprovalError> for ToolError {
     /// The call is refused, and certainly not sent.
     fn from(error: ApprovalError) -> Self {
         let (kind, text) = match &error {
-            ApprovalError::TooMany(_) => {
-                let text = format!("{error}; wait until some of them are decided");
-                (ErrorKind::Overloaded, text)
-            }
+            ApprovalError::TooMany(_) => (
+                ErrorKind::Overloaded,
+                "too many calls wait for approval; wait until some of them are decided",
+            ),
             // the caller cannot mend the store, and need not know where its file is
             _ => (
                 ErrorKind::Internal,
-                "the call needs approval, and approvals are out of order".to_owned(),
+                "the call needs approval, and approvals are out of order",
             ),
         };
         Self::new(kind, Delivery::NotSent, text).with_source(error)

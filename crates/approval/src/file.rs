@@ -1,4 +1,4 @@
-//! A store in a file of this process.
+//! The file of a store.
 
 use std::fmt;
 use std::fs;
@@ -6,38 +6,40 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-use callward_core::BoxFuture;
-use parking_lot::Mutex;
 use redb::{Builder, Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition};
 use tokio::task::spawn_blocking;
 
+use crate::memory::{Local, LocalStore};
 use crate::seal::{Sealer, private};
 use crate::table::Table;
-use crate::{Bounds, Key, Put, Request, RequestId, Store, StoreError};
+use crate::{Request, RequestId, StoreError};
 
 /// Requests by name, sealed.
 const REQUESTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("requests");
-/// The place of a sealed word, by which a wrong key is noticed.
-const CHECK: &str = "check";
+/// The first row, without a request, by which a wrong key is noticed.
+const CHECK: &str = "";
+/// What is read often is in memory already.
+const CACHE_BYTES: usize = 1024 * 1024;
 
-/// A store in a file, which one process has open at a time.
-///
-/// Each change is on disk before its future ends. The file and its key, a file of the same name
-/// with the extension `key`, are for this user alone (mode 0600); what is written is sealed with
-/// ChaCha20-Poly1305, so that neither arguments can be read nor states be changed without the key.
-/// All requests are in memory as well.
-#[derive(Clone)]
-pub struct FileStore(Arc<Inner>);
-
-struct Inner {
+pub(crate) struct File {
     database: Database,
     sealer: Sealer,
-    table: Mutex<Table>,
-    path: String,
 }
 
-impl FileStore {
-    /// Opens the file, or makes it, and its key if both are new.
+impl fmt::Debug for File {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("File")
+    }
+}
+
+impl LocalStore {
+    /// Opens a store in a file, or makes it, and its key if both are new. One process has it open
+    /// at a time.
+    ///
+    /// Each change is on disk before its future ends. The file and its key, a file of the same name
+    /// with the extension `key`, are for this user alone (mode 0600); what is written is sealed
+    /// with ChaCha20-Poly1305, so that neither arguments can be read nor states be changed without
+    /// the key. All requests are in memory as well.
     ///
     /// # Errors
     ///
@@ -47,41 +49,23 @@ impl FileStore {
         let shown = path.display().to_string();
         let opened = spawn_blocking(move || open(&path)).await;
         // the library may panic at a file that was damaged with care
-        let damaged = |_| StoreError::Damaged {
-            path: shown,
-            reason: "it cannot be read".to_owned(),
-        };
-        Ok(Self(Arc::new(opened.map_err(damaged)??)))
-    }
-
-    fn with<T: Send + 'static>(
-        &self,
-        ask: impl FnOnce(&Inner) -> Result<T, StoreError> + Send + 'static,
-    ) -> BoxFuture<'static, Result<T, StoreError>> {
-        let inner = self.0.clone();
-        Box::pin(async move {
-            let done = spawn_blocking(move || ask(&inner)).await;
-            done.unwrap_or_else(|ended| Err(StoreError::failed(ended)))
-        })
+        let unreadable = |_| StoreError::damaged(&shown, &"it cannot be read");
+        Ok(Self(Arc::new(opened.map_err(unreadable)??)))
     }
 }
 
-fn open(path: &Path) -> Result<Inner, StoreError> {
+fn open(path: &Path) -> Result<Local, StoreError> {
     let (key, shown) = (path.with_extension("key"), path.display().to_string());
-    let length = fs::metadata(path).map_or(0, |file| file.len());
     let wrong_key = || StoreError::WrongKey {
         path: shown.clone(),
         key: key.display().to_string(),
     };
-    let sealer = Sealer::open(&key, length == 0).map_err(|error| match error.kind() {
-        ErrorKind::NotFound | ErrorKind::InvalidData => wrong_key(),
+    let is_new = fs::metadata(path).map_or(0, |file| file.len()) == 0;
+    let sealer = Sealer::open(&key, is_new).map_err(|error| match error.kind() {
+        ErrorKind::InvalidData => wrong_key(),
         _ => StoreError::failed(error),
     })?;
-    drop(private(path, false).map_err(StoreError::failed)?);
-    let damaged = |reason: String| StoreError::Damaged {
-        path: shown.clone(),
-        reason,
-    };
+    drop(private(path).map_err(StoreError::failed)?);
     let mut builder = Builder::new();
     builder
         .set_check_integrity_on_open(true)
@@ -92,142 +76,70 @@ fn open(path: &Path) -> Result<Inner, StoreError> {
                 path: shown.clone(),
             }
         }
-        DatabaseError::Storage(redb::StorageError::Io(error))
-            if error.kind() != ErrorKind::InvalidData =>
-        {
-            StoreError::failed(error)
-        }
-        other => damaged(other.to_string()),
+        other => StoreError::damaged(&shown, &other),
     })?;
-    let inner = Inner {
-        database,
-        sealer,
-        table: Mutex::default(),
-        path: shown.clone(),
-    };
+    let file = File { database, sealer };
+    let mut rows = file.rows();
+    // a new one, also if its first process was killed before it wrote
+    if matches!(rows, Err(redb::Error::TableDoesNotExist(_))) {
+        file.write(&[], &[])?;
+        rows = file.rows();
+    }
+    let mut rows = rows
+        .map_err(|error| StoreError::damaged(&shown, &error))?
+        .into_iter();
+    let check = rows.next().filter(|(name, _)| name == CHECK);
+    let (_, check) = check.ok_or_else(|| StoreError::damaged(&shown, &"a part is missing"))?;
+    file.sealer.unseal(CHECK, &check).ok_or_else(wrong_key)?;
     let mut found = Vec::new();
-    let read = inner.database.begin_read().map_err(StoreError::failed)?;
-    match read.open_table(REQUESTS) {
-        Ok(table) => {
-            let check = table
-                .get(CHECK)
-                .map_err(|error| damaged(error.to_string()))?;
-            let opened = check.map(|check| inner.sealer.open_sealed(CHECK, check.value()));
-            opened
-                .ok_or_else(|| damaged("it has no check".to_owned()))?
-                .ok_or_else(wrong_key)?;
-            for row in table.iter().map_err(|error| damaged(error.to_string()))? {
-                let (name, sealed) = row.map_err(|error| damaged(error.to_string()))?;
-                if name.value() == CHECK {
-                    continue;
-                }
-                let opened = inner.sealer.open_sealed(name.value(), sealed.value());
-                let request = opened.and_then(|raw| serde_json::from_slice::<Request>(&raw).ok());
-                let unreadable = || damaged(format!("request {} cannot be read", name.value()));
-                found.push(request.ok_or_else(unreadable)?);
-            }
-        }
-        Err(redb::TableError::TableDoesNotExist(_)) => inner.write(&[(CHECK, Vec::new())], &[])?,
-        Err(error) => return Err(damaged(error.to_string())),
+    for (name, sealed) in rows {
+        let opened = file.sealer.unseal(&name, &sealed);
+        let request = opened.and_then(|raw| serde_json::from_slice::<Request>(&raw).ok());
+        found.push(request.ok_or_else(|| StoreError::damaged(&shown, &name))?);
     }
     // the last one of a key is its latest
     found.sort_by_key(|request| request.created_ms);
-    let mut table = inner.table.lock();
+    let mut table = Table::default();
     found
         .into_iter()
         .for_each(|request| table.insert(Arc::new(request)));
-    drop(table);
-    Ok(inner)
+    Ok(Local {
+        table: table.into(),
+        file: Some(file),
+    })
 }
 
-/// What is read often is in memory already.
-const CACHE_BYTES: usize = 1024 * 1024;
+impl File {
+    /// Returns all rows, by name.
+    fn rows(&self) -> Result<Vec<(String, Vec<u8>)>, redb::Error> {
+        let table = self.database.begin_read()?.open_table(REQUESTS)?;
+        let rows = table.iter()?.map(|row| {
+            let (name, sealed) = row?;
+            Ok((name.value().to_owned(), sealed.value().to_owned()))
+        });
+        rows.collect()
+    }
 
-impl Inner {
-    /// Seals and writes these rows and removes others, in one transaction.
-    fn write(&self, rows: &[(&str, Vec<u8>)], gone: &[RequestId]) -> Result<(), StoreError> {
-        let transaction = self.database.begin_write().map_err(StoreError::failed)?;
-        {
-            let mut table = transaction
-                .open_table(REQUESTS)
-                .map_err(StoreError::failed)?;
-            for (name, bytes) in rows {
-                let sealed = self
-                    .sealer
-                    .seal(name, bytes.clone())
-                    .map_err(StoreError::failed)?;
-                table.insert(*name, &*sealed).map_err(StoreError::failed)?;
-            }
-            for id in gone {
-                table.remove(id.as_str()).map_err(StoreError::failed)?;
-            }
+    /// Seals and writes requests and removes others, in one transaction.
+    pub(crate) fn write(&self, new: &[&Request], gone: &[RequestId]) -> Result<(), StoreError> {
+        self.try_write(new, gone).map_err(StoreError::Failed)
+    }
+
+    fn try_write(&self, new: &[&Request], gone: &[RequestId]) -> Result<(), crate::error::Cause> {
+        let transaction = self.database.begin_write()?;
+        let mut table = transaction.open_table(REQUESTS)?;
+        if new.is_empty() && gone.is_empty() {
+            table.insert(CHECK, &*self.sealer.seal(CHECK, Vec::new())?)?;
         }
-        transaction.commit().map_err(StoreError::failed)
-    }
-
-    fn insert(&self, table: &mut Table, request: Arc<Request>) -> Result<(), StoreError> {
-        let raw = serde_json::to_vec(&*request).map_err(StoreError::failed)?;
-        self.write(&[(request.id.as_str(), raw)], &[])?;
-        table.insert(request);
-        Ok(())
-    }
-}
-
-impl Store for FileStore {
-    fn put(
-        &self,
-        request: Arc<Request>,
-        latest: Option<RequestId>,
-        bounds: Bounds,
-    ) -> BoxFuture<'_, Result<Put, StoreError>> {
-        self.with(move |inner| {
-            let mut table = inner.table.lock();
-            let put = table.may_put(&request, latest.as_ref(), bounds);
-            if put == Put::Added {
-                inner.insert(&mut table, request)?;
-            }
-            Ok(put)
-        })
-    }
-
-    fn get(&self, id: RequestId) -> BoxFuture<'_, Result<Option<Arc<Request>>, StoreError>> {
-        self.with(move |inner| Ok(inner.table.lock().get(&id)))
-    }
-
-    fn latest(&self, key: Key) -> BoxFuture<'_, Result<Option<Arc<Request>>, StoreError>> {
-        self.with(move |inner| Ok(inner.table.lock().latest(&key)))
-    }
-
-    fn replace(&self, request: Arc<Request>) -> BoxFuture<'_, Result<bool, StoreError>> {
-        self.with(move |inner| {
-            let mut table = inner.table.lock();
-            let may = table.may_replace(&request);
-            if may {
-                inner.insert(&mut table, request)?;
-            }
-            Ok(may)
-        })
-    }
-
-    fn list(&self) -> BoxFuture<'_, Result<Vec<Arc<Request>>, StoreError>> {
-        self.with(|inner| Ok(inner.table.lock().list()))
-    }
-
-    fn remove_ended(&self, before_ms: u64, most: usize) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.with(move |inner| {
-            let mut table = inner.table.lock();
-            let outdated = table.outdated(before_ms, most);
-            if !outdated.is_empty() {
-                inner.write(&[], &outdated)?;
-                table.remove_all(&outdated);
-            }
-            Ok(())
-        })
-    }
-}
-
-impl fmt::Debug for FileStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("FileStore").field(&self.0.path).finish()
+        for request in new {
+            let name = request.id.as_str();
+            let sealed = self.sealer.seal(name, serde_json::to_vec(request)?)?;
+            table.insert(name, &*sealed)?;
+        }
+        for id in gone {
+            table.remove(id.as_str())?;
+        }
+        drop(table);
+        Ok(transaction.commit()?)
     }
 }

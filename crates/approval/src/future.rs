@@ -1,18 +1,15 @@
-//! A call under the layer: on its way, or asked about.
+//! A call that is asked about.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use callward_core::{
     BoxFuture, CallContext, ProgressSink, ToolCall, ToolError, ToolOutput, ToolService,
 };
-use pin_project_lite::pin_project;
+use futures_util::future::Either;
 use tokio::time::Instant;
 
 use crate::layer::Shared;
@@ -20,55 +17,11 @@ use crate::{ApprovalError, Asked, Execution, Outcome, Request, State, answer};
 
 type Output = Result<ToolOutput, ToolError>;
 
+/// One call under the layer: on its way, or asked about. Dropping it leaves its request open.
+pub type ApprovalFuture<F> = Either<F, BoxFuture<'static, Output>>;
+
 /// How often the caller gets a report while it waits.
 const PROGRESS: Duration = Duration::from_secs(10);
-
-pin_project! {
-    /// One call under the layer. Dropping it cancels the call, and leaves its request open.
-    pub struct ApprovalFuture<F> {
-        #[pin]
-        state: Way<F>,
-    }
-}
-
-pin_project! {
-    #[project = WayProjection]
-    enum Way<F> {
-        Pass { #[pin] inner: F },
-        Ask { asked: BoxFuture<'static, Output> },
-    }
-}
-
-impl<F> ApprovalFuture<F> {
-    pub(crate) const fn pass(inner: F) -> Self {
-        Self {
-            state: Way::Pass { inner },
-        }
-    }
-
-    pub(crate) const fn ask(asked: BoxFuture<'static, Output>) -> Self {
-        Self {
-            state: Way::Ask { asked },
-        }
-    }
-}
-
-impl<F: Future<Output = Output>> Future for ApprovalFuture<F> {
-    type Output = Output;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Output> {
-        match self.project().state.project() {
-            WayProjection::Pass { inner } => inner.poll(cx),
-            WayProjection::Ask { asked } => asked.as_mut().poll(cx),
-        }
-    }
-}
-
-impl<F> fmt::Debug for ApprovalFuture<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ApprovalFuture").finish_non_exhaustive()
-    }
-}
 
 /// Runs a call if it is approved in time.
 pub(crate) async fn ask<S: ToolService>(
@@ -77,13 +30,8 @@ pub(crate) async fn ask<S: ToolService>(
     call: ToolCall,
     reason: Cow<'static, str>,
 ) -> Output {
-    let began = Instant::now();
-    let approvals = &shared.approvals;
+    let (began, approvals) = (Instant::now(), &shared.approvals);
     let asked = Asked::of(&call, reason)?;
-    let most = approvals.config().argument_bytes;
-    if asked.arguments.len() > most {
-        return Err(answer::too_large(asked.arguments.len(), most));
-    }
     if call.round.is_some()
         && let Some(execution) = approvals.resume(&asked).await?
     {
@@ -95,16 +43,13 @@ pub(crate) async fn ask<S: ToolService>(
         request = hold(&shared, &call, &request, began).await?;
     }
     if request.state != State::Approved {
-        return answer::of(&request);
+        return Ok(answer::of(&request, request.state));
     }
     ready(&mut inner).await?;
     match approvals.consume(&request.id).await {
         Ok(execution) => run(inner, call, execution, began).await,
-        // another call of the same key was faster, or the time was over
-        Err(ApprovalError::Ended { state, .. }) => answer::of(&Request {
-            state,
-            ..Request::clone(&request)
-        }),
+        // an equal call was faster, or the time was over
+        Err(ApprovalError::Ended { state, .. }) => Ok(answer::of(&request, state)),
         Err(error) => Err(error.into()),
     }
 }
@@ -120,19 +65,21 @@ async fn hold(
     request: &Request,
     began: Instant,
 ) -> Result<Arc<Request>, ToolError> {
-    let approvals = &shared.approvals;
-    let end = began + approvals.config().hold;
-    let mut sink = call.progress().map(|sink| Waits::begin(sink.clone()));
-    let mut next = began + PROGRESS;
+    let end = began + shared.approvals.config().hold;
+    let sink = call.progress().map(|sink| Waits::begin(sink.clone()));
+    let mut next = began;
     loop {
-        let until = if sink.is_some() { next.min(end) } else { end };
-        let request = approvals.wait(&request.id, until).await?;
+        next += PROGRESS;
+        let until = sink.as_ref().map_or(end, |_| next.min(end));
+        let request = shared.approvals.wait(&request.id, until).await?;
         if request.state != State::Pending || Instant::now() >= end {
             return Ok(request);
         }
-        if let Some(Waits(sink)) = &mut sink {
-            sink.report(&answer::progress(began.elapsed()));
-            next += PROGRESS;
+        if let Some(Waits(sink)) = &sink {
+            // the sink puts the caller's token in place of this one
+            let waited = began.elapsed().as_secs();
+            let report = format!(r#"{{"progressToken":0,"progress":{waited}}}"#);
+            sink.report(report.as_bytes());
         }
     }
 }
@@ -169,10 +116,10 @@ async fn run<S: ToolService>(
 }
 
 /// Returns the call with the approved arguments. The time that it waited is not its own.
-fn approved(call: &ToolCall, arguments: &Arc<str>, waited: Duration) -> ToolCall {
+fn approved(call: &ToolCall, arguments: &str, waited: Duration) -> ToolCall {
     let arguments = Bytes::copy_from_slice(arguments.as_bytes());
-    let mut approved = ToolCall::new(call.tool().clone(), arguments);
-    approved = approved.with_caller(call.caller().clone());
+    let approved = ToolCall::new(call.tool().clone(), arguments);
+    let mut approved = approved.with_caller(call.caller().clone());
     if let Some(progress) = call.progress() {
         approved = approved.with_progress(progress.clone());
     }

@@ -4,26 +4,25 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use callward_core::ToolCall;
+use callward_core::{ConfirmRule, ToolCall};
 use tower_layer::Layer;
 
-use crate::policy::by_plan;
-use crate::{Approval, Approvals, Policy};
+use crate::{Approval, Approvals};
 
 /// Puts an [`Approval`] around a service. All services of one layer share their requests.
 ///
 /// ```
-/// use callward_approval::{ApprovalConfig, ApprovalLayer, Approvals, Decision, MemoryStore};
+/// use callward_approval::{ApprovalConfig, ApprovalLayer, Approvals, Decision, LocalStore};
 /// use callward_core::{Principal, Tool, ToolCall, ToolError};
 /// use callward_testkit::MockService;
 /// use tower::{ServiceBuilder, ServiceExt};
 ///
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let approvals = Approvals::open(MemoryStore::default(), ApprovalConfig::default()).await?;
+/// let approvals = Approvals::open(LocalStore::default(), ApprovalConfig::default()).await?;
 /// let server = MockService::counting();
 /// let service = ServiceBuilder::new()
-///     .layer(ApprovalLayer::by_plan(approvals.clone()))
+///     .layer(ApprovalLayer::from(approvals.clone()))
 ///     .service(server.clone());
 ///
 /// let delete = ToolCall::new(Tool::destructive("delete_order")?, r#"{"id":7}"#);
@@ -42,14 +41,22 @@ use crate::{Approval, Approvals, Policy};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct ApprovalLayer {
     shared: Option<Arc<Shared>>,
 }
 
+type Policy = Box<dyn Fn(&ToolCall) -> Option<Cow<'static, str>> + Send + Sync>;
+
 pub(crate) struct Shared {
     pub(crate) approvals: Approvals,
-    policy: Option<Box<dyn Policy>>,
+    policy: Option<Policy>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.approvals.fmt(f)
+    }
 }
 
 impl Shared {
@@ -61,53 +68,42 @@ impl Shared {
             return None;
         }
         match &self.policy {
-            None => by_plan(call),
-            Some(policy) => policy.asks(call),
+            Some(policy) => policy(call),
+            None if call.plan().confirm == ConfirmRule::Skip => None,
+            None => {
+                let plan = call.plan();
+                Some(format!("the call is {}: {}", plan.effect, plan.reason).into())
+            }
         }
     }
 }
 
 impl ApprovalLayer {
-    /// Makes a layer that asks about the calls that the policy names.
+    /// Makes a layer that asks about the calls for which the policy returns why, for the person who
+    /// decides. The default of [`ApprovalLayer`] asks about no call.
     #[must_use]
-    pub fn new(approvals: Approvals, policy: impl Policy) -> Self {
-        Self::of(approvals, Some(Box::new(policy)))
-    }
-
-    /// Makes a layer that asks about the calls whose plans require confirmation.
-    #[must_use]
-    pub fn by_plan(approvals: Approvals) -> Self {
-        Self::of(approvals, None)
-    }
-
-    /// Makes a layer that asks about no call.
-    #[must_use]
-    pub const fn off() -> Self {
-        Self { shared: None }
-    }
-
-    fn of(approvals: Approvals, policy: Option<Box<dyn Policy>>) -> Self {
+    pub fn new(
+        approvals: Approvals,
+        policy: impl Fn(&ToolCall) -> Option<Cow<'static, str>> + Send + Sync + 'static,
+    ) -> Self {
+        let policy: Option<Policy> = Some(Box::new(policy));
         let shared = Some(Arc::new(Shared { approvals, policy }));
         Self { shared }
     }
 
-    /// Returns the requests; `None` if the layer is off.
+    /// Returns the requests; `None` if the layer asks about no call.
     #[must_use]
     pub fn approvals(&self) -> Option<&Approvals> {
         self.shared.as_ref().map(|shared| &shared.approvals)
     }
 }
 
+/// Asks about the calls whose plans require confirmation.
 impl From<Approvals> for ApprovalLayer {
     fn from(approvals: Approvals) -> Self {
-        Self::by_plan(approvals)
-    }
-}
-
-impl fmt::Debug for ApprovalLayer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let approvals = self.approvals();
-        f.debug_tuple("ApprovalLayer").field(&approvals).finish()
+        let policy = None;
+        let shared = Some(Arc::new(Shared { approvals, policy }));
+        Self { shared }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Lets a call that needs a person's approval run once, with exactly what was approved.
 //!
-//! **Rule.** A call that the [`Policy`] asks about (by default one whose plan requires
+//! **Rule.** A call that the [policy](ApprovalLayer::new) asks about (by default one whose plan requires
 //! confirmation) runs only with an approval of this call: the same principal, replica set, tool,
 //! definition of the tool and JSON value of the arguments. One approval, one execution: it is
 //! stored as `consumed` before the call is sent, and the stored arguments are what runs. A failure
@@ -33,7 +33,6 @@ mod future;
 mod layer;
 mod manager;
 mod memory;
-mod policy;
 mod request;
 #[cfg(feature = "store")]
 mod seal;
@@ -42,19 +41,15 @@ mod step;
 mod store;
 mod sweep;
 mod table;
-mod waiting;
 
-pub use asked::{Asked, Digest, Key};
+pub use asked::{Asked, Key};
 pub use config::ApprovalConfig;
 pub use error::{ApprovalError, StoreError};
 pub use execution::{Execution, Outcome};
-#[cfg(feature = "store")]
-pub use file::FileStore;
 pub use future::ApprovalFuture;
 pub use layer::ApprovalLayer;
-pub use manager::{ApprovalEvent, ApprovalEvents, Approvals};
-pub use memory::MemoryStore;
-pub use policy::Policy;
-pub use request::{Decision, Request, RequestId, Reviewed, State};
+pub use manager::Approvals;
+pub use memory::LocalStore;
+pub use request::{Decision, Request, RequestId, State};
 pub use service::Approval;
-pub use store::{Bounds, Limit, Put, Store};
+pub use store::{Bounds, Limit, Put, Store, Stored};

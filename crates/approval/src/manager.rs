@@ -1,33 +1,33 @@
 //! The requests of a process: makes, decides and runs them.
 
-use std::fmt;
 use std::sync::Arc;
 
 use callward_core::Principal;
-use tokio::sync::broadcast::{self, error::RecvError};
-use tokio::sync::oneshot;
+use tokio::sync::{broadcast, oneshot};
 use tokio::task::AbortHandle;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use crate::clock::now_ms;
 use crate::step::{self, Step};
-use crate::waiting::Waiting;
 use crate::{
     ApprovalConfig, ApprovalError, Asked, Bounds, Decision, Execution, Outcome, Put, Request,
     RequestId, State, Store, StoreError, sweep,
 };
 
+/// A request as it is now.
+type Answer = Result<Arc<Request>, ApprovalError>;
+
 /// The requests for approval. Cloning copies a pointer.
 ///
 /// Several may share one store, each with its own [`ApprovalConfig::instance`]. All that is decided
 /// at one holds at the others; those who wait there learn of it within a second.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Approvals(pub(crate) Arc<Inner>);
 
+#[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) config: ApprovalConfig,
-    pub(crate) waiting: Waiting,
     events: broadcast::Sender<Arc<Request>>,
     sweeper: AbortHandle,
 }
@@ -50,7 +50,6 @@ impl Approvals {
         let approvals = Self(Arc::new_cyclic(|inner| Inner {
             store: Arc::new(store),
             config,
-            waiting: Waiting::default(),
             events: broadcast::Sender::new(MAX_EVENTS),
             sweeper: tokio::spawn(sweep::run(inner.clone())).abort_handle(),
         }));
@@ -76,7 +75,7 @@ impl Approvals {
     /// # Errors
     ///
     /// [`ApprovalError::TooMany`], or the failure of the store.
-    pub async fn request(&self, asked: Asked) -> Result<Arc<Request>, ApprovalError> {
+    pub async fn request(&self, asked: Asked) -> Answer {
         let config = &self.0.config;
         let bounds = Bounds {
             of_principal: config.pending_per_principal,
@@ -108,10 +107,9 @@ impl Approvals {
     /// # Errors
     ///
     /// [`ApprovalError::NotFound`], or the failure of the store.
-    pub async fn get(&self, id: &RequestId) -> Result<Arc<Request>, ApprovalError> {
+    pub async fn get(&self, id: &RequestId) -> Answer {
         loop {
-            let request = self.0.store.get(id.clone()).await?;
-            let request = request.ok_or_else(|| ApprovalError::NotFound(id.clone()))?;
+            let request = self.stored(id).await?;
             if !request.is_overdue(now_ms()) {
                 return Ok(request);
             }
@@ -135,11 +133,7 @@ impl Approvals {
     ///
     /// [`ApprovalError::DecidedByTheOneThatAsks`]; [`ApprovalError::Ended`] with the state of a
     /// request that is not pending; [`ApprovalError::NotFound`]; or the failure of the store.
-    pub async fn decide(
-        &self,
-        id: &RequestId,
-        decision: Decision,
-    ) -> Result<Arc<Request>, ApprovalError> {
+    pub async fn decide(&self, id: &RequestId, decision: Decision) -> Answer {
         self.step(id, Step::Decide(decision)).await
     }
 
@@ -148,18 +142,15 @@ impl Approvals {
     /// # Errors
     ///
     /// [`ApprovalError::NotTheOneThatAsks`], and as [`decide`](Self::decide).
-    pub async fn withdraw(
-        &self,
-        id: &RequestId,
-        by: Principal,
-    ) -> Result<Arc<Request>, ApprovalError> {
+    pub async fn withdraw(&self, id: &RequestId, by: Principal) -> Answer {
         self.step(id, Step::Withdraw(by)).await
     }
 
-    /// Returns a stream of what changes from now on, here and not at others that share the store.
+    /// Returns each request that is new or has another state, from now on, but not what changes
+    /// at others that share the store. A listener that falls 1,024 events behind loses the oldest.
     #[must_use]
-    pub fn events(&self) -> ApprovalEvents {
-        ApprovalEvents(self.0.events.subscribe())
+    pub fn events(&self) -> broadcast::Receiver<Arc<Request>> {
+        self.0.events.subscribe()
     }
 
     /// Waits until a request is not pending any more, or until this time; returns it as it is then.
@@ -167,23 +158,18 @@ impl Approvals {
     /// # Errors
     ///
     /// As [`get`](Self::get).
-    pub async fn wait(
-        &self,
-        id: &RequestId,
-        until: Instant,
-    ) -> Result<Arc<Request>, ApprovalError> {
+    pub async fn wait(&self, id: &RequestId, until: Instant) -> Answer {
+        // before the look, so that no change is missed between the two
+        let mut events = self.0.events.subscribe();
         loop {
-            // before the look, so that no change is missed between the two
-            let mut changes = self.0.waiting.subscribe(id);
             let request = self.get(id).await?;
             if request.state != State::Pending || Instant::now() >= until {
                 return Ok(request);
             }
             let next = sweep::deadline(&request, self.0.store.is_shared()).min(until);
-            tokio::select! {
-                _ = changes.changed() => {}
-                () = tokio::time::sleep_until(next) => {}
-            }
+            // until an event of this request, or one that was missed
+            let others = async { while events.recv().await.is_ok_and(|other| other.id != *id) {} };
+            let _ = timeout_at(next, others).await;
         }
     }
 
@@ -195,8 +181,7 @@ impl Approvals {
     /// [`ApprovalError::Ended`] if it is not approved, as when another call was faster; and as
     /// [`get`](Self::get).
     pub async fn consume(&self, id: &RequestId) -> Result<Execution, ApprovalError> {
-        let step = Step::Consume(self.0.config.instance.clone());
-        self.begin(id.clone(), step, Outcome::NotSent).await
+        self.begin(id, false).await
     }
 
     /// Goes on with a call whose server asked for input; `None` if there is no such call.
@@ -209,12 +194,7 @@ impl Approvals {
         let Some(open) = latest.filter(|latest| latest.awaits_round) else {
             return Ok(None);
         };
-        let step = Step::Resume(self.0.config.instance.clone());
-        // the rounds before were sent: of a round that is not, only the round is given back
-        match self
-            .begin(open.id.clone(), step, Outcome::AwaitsRound)
-            .await
-        {
+        match self.begin(&open.id, true).await {
             Ok(execution) => Ok(Some(execution)),
             Err(ApprovalError::Ended { .. }) => Ok(None),
             Err(error) => Err(error),
@@ -223,31 +203,33 @@ impl Approvals {
 
     /// Takes the step in a task of its own: when the caller leaves meanwhile, the guard that it
     /// does not take is dropped, which undoes the step.
-    async fn begin(
-        &self,
-        id: RequestId,
-        step: Step,
-        unsent: Outcome,
-    ) -> Result<Execution, ApprovalError> {
+    async fn begin(&self, id: &RequestId, is_round: bool) -> Result<Execution, ApprovalError> {
         let (send, begun) = oneshot::channel();
-        let approvals = self.clone();
+        let (approvals, id) = (self.clone(), id.clone());
         tokio::spawn(async move {
-            let step = approvals.step(&id, step).await;
-            let _undone = send.send(step.map(|request| Execution::new(approvals, request, unsent)));
+            let by = approvals.0.config.instance.clone();
+            let step = approvals.step(&id, Step::Begin { is_round, by }).await;
+            // the rounds before were sent: of one that is not, only the round is given back
+            let unsent = if is_round {
+                Outcome::AwaitsRound
+            } else {
+                Outcome::NotSent
+            };
+            let begun = step.map(|request| Execution::new(approvals, request, unsent));
+            let _undone = send.send(begun);
         });
-        let ended = |error| ApprovalError::Store(StoreError::failed(error));
-        begun.await.map_err(ended)?
+        begun.await.map_err(StoreError::failed)?
+    }
+
+    async fn stored(&self, id: &RequestId) -> Answer {
+        let request = self.0.store.get(id.clone()).await?;
+        request.ok_or_else(|| ApprovalError::NotFound(id.clone()))
     }
 
     /// Takes a step, as often as another change comes between.
-    pub(crate) async fn step(
-        &self,
-        id: &RequestId,
-        step: Step,
-    ) -> Result<Arc<Request>, ApprovalError> {
+    pub(crate) async fn step(&self, id: &RequestId, step: Step) -> Answer {
         loop {
-            let request = self.0.store.get(id.clone()).await?;
-            let request = request.ok_or_else(|| ApprovalError::NotFound(id.clone()))?;
+            let request = self.stored(id).await?;
             let next = Arc::new(step.clone().of(&request, now_ms())?);
             if self.0.store.replace(next.clone()).await? {
                 self.changed(&next);
@@ -267,43 +249,10 @@ impl Approvals {
     fn changed(&self, request: &Arc<Request>) {
         let (id, state, asked) = (&request.id, request.state, &request.asked);
         tracing::info!(%id, %state, set = %asked.set, tool = %asked.tool, "approval");
-        self.0.waiting.wake(id);
         // fails if there is no listener
         let _ = self.0.events.send(request.clone());
     }
 }
 
-impl fmt::Debug for Approvals {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let store = &self.0.store;
-        f.debug_tuple("Approvals").field(store).finish()
-    }
-}
-
 /// How many events wait for a slow listener.
 const MAX_EVENTS: usize = 1024;
-
-/// What changed.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub enum ApprovalEvent {
-    /// A request is new, or has another state: it is now as here.
-    Changed(Arc<Request>),
-    /// The listener was so slow that this many events were dropped, the oldest first.
-    Missed(u64),
-}
-
-/// A bounded stream of changes. A listener that falls 1,024 events behind loses the oldest.
-#[derive(Debug)]
-pub struct ApprovalEvents(broadcast::Receiver<Arc<Request>>);
-
-impl ApprovalEvents {
-    /// Waits for the next change; `None` when all [`Approvals`] are gone.
-    pub async fn next(&mut self) -> Option<ApprovalEvent> {
-        match self.0.recv().await {
-            Ok(request) => Some(ApprovalEvent::Changed(request)),
-            Err(RecvError::Lagged(missed)) => Some(ApprovalEvent::Missed(missed)),
-            Err(RecvError::Closed) => None,
-        }
-    }
-}

@@ -1,74 +1,116 @@
-//! A store in memory.
+//! A store in the memory of this process, and in a file if it is to outlive it.
 
 use std::future::ready;
 use std::sync::Arc;
 
-use callward_core::BoxFuture;
 use parking_lot::Mutex;
+use tokio::task::spawn_blocking;
 
+#[cfg(feature = "store")]
+use crate::file::File;
+use crate::store::Stored;
 use crate::table::Table;
 use crate::{Bounds, Key, Put, Request, RequestId, Store, StoreError};
 
-/// A store in memory, which ends with the process. Its clones are one store, also for several
-/// [`Approvals`](crate::Approvals).
-#[derive(Debug, Clone, Default)]
-pub struct MemoryStore(Arc<Mutex<Table>>);
+/// What there is without the feature `store`.
+#[cfg(not(feature = "store"))]
+#[derive(Debug)]
+pub(crate) enum File {}
 
-impl MemoryStore {
-    fn with<T: Send + 'static>(
-        &self,
-        ask: impl FnOnce(&mut Table) -> T,
-    ) -> BoxFuture<'static, Result<T, StoreError>> {
-        Box::pin(ready(Ok(ask(&mut self.0.lock()))))
+#[cfg(not(feature = "store"))]
+impl File {
+    fn write(&self, _: &[&Request], _: &[RequestId]) -> Result<(), StoreError> {
+        match *self {}
     }
 }
 
-impl Store for MemoryStore {
-    fn put(
+/// A store in this process. Its clones are one store, also for several
+/// [`Approvals`](crate::Approvals).
+///
+/// The default is in memory and ends with the process. With the feature `store`, `open` keeps it in
+/// a file.
+#[derive(Debug, Clone, Default)]
+pub struct LocalStore(pub(crate) Arc<Local>);
+
+#[derive(Debug, Default)]
+pub(crate) struct Local {
+    pub(crate) table: Mutex<Table>,
+    pub(crate) file: Option<File>,
+}
+
+impl Local {
+    /// Writes a request: first into the file, so that no one sees what is lost at a crash.
+    fn write(&self, table: &mut Table, new: &Arc<Request>) -> Result<(), StoreError> {
+        if let Some(file) = &self.file {
+            file.write(&[new], &[])?;
+        }
+        table.insert(new.clone());
+        Ok(())
+    }
+}
+
+impl LocalStore {
+    fn with<T: Send + 'static>(
         &self,
-        request: Arc<Request>,
-        latest: Option<RequestId>,
-        bounds: Bounds,
-    ) -> BoxFuture<'_, Result<Put, StoreError>> {
-        self.with(|table| {
-            let put = table.may_put(&request, latest.as_ref(), bounds);
+        ask: impl FnOnce(&Local, &mut Table) -> Result<T, StoreError> + Send + 'static,
+    ) -> Stored<'static, T> {
+        let local = self.0.clone();
+        if local.file.is_none() {
+            let mut table = local.table.lock();
+            return Box::pin(ready(ask(&local, &mut table)));
+        }
+        Box::pin(async move {
+            let done = spawn_blocking(move || ask(&local, &mut local.table.lock())).await;
+            done.unwrap_or_else(|ended| Err(StoreError::failed(ended)))
+        })
+    }
+}
+
+impl Store for LocalStore {
+    fn put(&self, new: Arc<Request>, latest: Option<RequestId>, most: Bounds) -> Stored<'_, Put> {
+        self.with(move |local, table| {
+            let put = table.may_put(&new, latest.as_ref(), most);
             if put == Put::Added {
-                table.insert(request);
+                local.write(table, &new)?;
             }
-            put
+            Ok(put)
         })
     }
 
-    fn get(&self, id: RequestId) -> BoxFuture<'_, Result<Option<Arc<Request>>, StoreError>> {
-        self.with(|table| table.get(&id))
+    fn get(&self, id: RequestId) -> Stored<'_, Option<Arc<Request>>> {
+        self.with(move |_, table| Ok(table.get(&id)))
     }
 
-    fn latest(&self, key: Key) -> BoxFuture<'_, Result<Option<Arc<Request>>, StoreError>> {
-        self.with(|table| table.latest(&key))
+    fn latest(&self, key: Key) -> Stored<'_, Option<Arc<Request>>> {
+        self.with(move |_, table| Ok(table.latest(&key)))
     }
 
-    fn replace(&self, request: Arc<Request>) -> BoxFuture<'_, Result<bool, StoreError>> {
-        self.with(|table| {
-            let may = table.may_replace(&request);
+    fn replace(&self, next: Arc<Request>) -> Stored<'_, bool> {
+        self.with(move |local, table| {
+            let may = table.may_replace(&next);
             if may {
-                table.insert(request);
+                local.write(table, &next)?;
             }
-            may
+            Ok(may)
         })
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<Arc<Request>>, StoreError>> {
-        self.with(|table| table.list())
+    fn list(&self) -> Stored<'_, Vec<Arc<Request>>> {
+        self.with(|_, table| Ok(table.list()))
     }
 
-    fn remove_ended(&self, before_ms: u64, most: usize) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.with(|table| {
+    fn remove_ended(&self, before_ms: u64, most: usize) -> Stored<'_, ()> {
+        self.with(move |local, table| {
             let outdated = table.outdated(before_ms, most);
+            if let Some(file) = local.file.as_ref().filter(|_| !outdated.is_empty()) {
+                file.write(&[], &outdated)?;
+            }
             table.remove_all(&outdated);
+            Ok(())
         })
     }
 
     fn is_shared(&self) -> bool {
-        true
+        self.0.file.is_none()
     }
 }

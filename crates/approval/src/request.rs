@@ -74,32 +74,18 @@ impl State {
 }
 
 /// A person's decision.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::exhaustive_structs, reason = "each member has to be stated")]
 pub struct Decision {
     /// Whether the call may run.
     pub approves: bool,
     /// Who decides.
+    #[serde(with = "principal")]
     pub by: Principal,
     /// Where: `cli`, say.
     pub channel: String,
     /// What the caller is to know, if anything.
     pub note: Option<String>,
-}
-
-/// A decision that was taken.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Reviewed {
-    /// Who decided.
-    #[serde(with = "principal")]
-    pub by: Principal,
-    /// Where.
-    pub channel: String,
-    /// What the caller is to know, if anything.
-    pub note: Option<String>,
-    /// When, in milliseconds since 1970.
-    pub at_ms: u64,
 }
 
 /// One request for approval. Its times are in milliseconds since 1970.
@@ -120,7 +106,9 @@ pub struct Request {
     /// Since when.
     pub since_ms: u64,
     /// The decision, if there was one.
-    pub reviewed: Option<Reviewed>,
+    pub decision: Option<Decision>,
+    /// When it was taken.
+    pub decided_ms: Option<u64>,
     /// The process that runs the call, or ran it.
     pub consumed_by: Option<String>,
     /// The server asked for input, and the call goes on with the client's next round.

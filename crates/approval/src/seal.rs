@@ -1,7 +1,7 @@
 //! Seals what is written into the file, with a key beside it.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
@@ -17,17 +17,18 @@ impl Sealer {
     /// Takes the key from its file. With `may_make` it is made if there is none.
     pub(crate) fn open(path: &Path, may_make: bool) -> io::Result<Self> {
         let random = SystemRandom::new();
-        let mut key = Vec::new();
-        match OpenOptions::new().read(true).open(path) {
-            Ok(file) => _ = file.take(64).read_to_end(&mut key)?,
-            Err(error) if error.kind() == ErrorKind::NotFound && may_make => {
-                key = vec![0; 32];
-                random.fill(&mut key).map_err(|_| unspecified())?;
-                let mut file = private(path, true)?;
-                file.write_all(&key)?;
-                file.sync_all()?;
-            }
-            Err(error) => return Err(error),
+        let mut key = match fs::read(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+            read => read?,
+        };
+        // also one of which a process that was killed wrote a part
+        if may_make && key.len() != 32 {
+            key = vec![0; 32];
+            random.fill(&mut key).map_err(|_| unspecified())?;
+            let mut file = private(path)?;
+            file.set_len(0)?;
+            file.write_all(&key)?;
+            file.sync_all()?;
         }
         let key = UnboundKey::new(&CHACHA20_POLY1305, &key);
         let key = key.map_err(|_| io::Error::new(ErrorKind::InvalidData, "not a key"))?;
@@ -51,7 +52,7 @@ impl Sealer {
     }
 
     /// Opens what was sealed for this place; `None` if it was not.
-    pub(crate) fn open_sealed(&self, name: &str, sealed: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn unseal(&self, name: &str, sealed: &[u8]) -> Option<Vec<u8>> {
         let (nonce, sealed) = sealed.split_first_chunk::<NONCE_LEN>()?;
         let (nonce, mut sealed) = (Nonce::assume_unique_for_key(*nonce), sealed.to_vec());
         let length = self
@@ -69,20 +70,13 @@ fn unspecified() -> io::Error {
 }
 
 /// Opens a file for this user alone, also if it was made with a wider mode.
-pub(crate) fn private(path: &Path, is_new: bool) -> io::Result<fs::File> {
+pub(crate) fn private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    options
-        .read(true)
-        .write(true)
-        .create(true)
-        .create_new(is_new);
+    options.read(true).write(true).create(true).truncate(false);
     #[cfg(unix)]
-    {
-        use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
-        let file = options.mode(0o600).open(path)?;
-        file.set_permissions(fs::Permissions::from_mode(0o600))?;
-        Ok(file)
-    }
-    #[cfg(not(unix))]
-    options.open(path)
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(path)?;
+    #[cfg(unix)]
+    file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    Ok(file)
 }

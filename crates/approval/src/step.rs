@@ -3,8 +3,9 @@
 use callward_core::Principal;
 
 use crate::clock::millis;
-use crate::{ApprovalConfig, ApprovalError, Asked, Decision, Key, Outcome, Request, RequestId};
-use crate::{Reviewed, State};
+use crate::{
+    ApprovalConfig, ApprovalError, Asked, Decision, Key, Outcome, Request, RequestId, State,
+};
 
 /// What happens to a request.
 #[derive(Debug, Clone)]
@@ -15,10 +16,8 @@ pub(crate) enum Step {
     Withdraw(Principal),
     /// Its time is over.
     Expire,
-    /// This process is about to send the call.
-    Consume(String),
-    /// This process is about to send the next round of the call.
-    Resume(String),
+    /// This process is about to send the call, or its next round.
+    Begin { is_round: bool, by: String },
     /// The call has ended so.
     End(Outcome),
     /// The process that ran the call has left it.
@@ -42,17 +41,9 @@ impl Step {
                 Err(ApprovalError::DecidedByTheOneThatAsks)
             }
             (Self::Decide(decision), State::Pending) if !is_overdue => {
-                next.reviewed = Some(Reviewed {
-                    by: decision.by,
-                    channel: decision.channel,
-                    note: decision.note,
-                    at_ms: now,
-                });
-                Ok(if decision.approves {
-                    State::Approved
-                } else {
-                    State::Denied
-                })
+                let approves = decision.approves;
+                (next.decision, next.decided_ms) = (Some(decision), Some(now));
+                Ok([State::Denied, State::Approved][usize::from(approves)])
             }
             (Self::Withdraw(by), _) if by != was.asked.principal => {
                 Err(ApprovalError::NotTheOneThatAsks)
@@ -61,28 +52,23 @@ impl Step {
                 Ok(State::Withdrawn)
             }
             (Self::Expire, _) if is_overdue => Ok(State::Expired),
-            (Self::Consume(by), State::Approved) if !is_overdue => {
-                next.consumed_by = Some(by);
+            (Self::Begin { is_round, by }, state)
+                if (is_round && was.awaits_round)
+                    || (!is_round && !is_overdue && state == State::Approved) =>
+            {
+                (next.awaits_round, next.consumed_by) = (false, Some(by));
                 Ok(State::Consumed)
             }
-            (Self::Resume(by), State::Consumed) if was.awaits_round => {
-                next.awaits_round = false;
-                next.consumed_by = Some(by);
-                Ok(State::Consumed)
+            (Self::End(outcome), State::Consumed) if !was.awaits_round => {
+                next.awaits_round = outcome == Outcome::AwaitsRound;
+                Ok(match outcome {
+                    Outcome::Succeeded => State::Succeeded,
+                    Outcome::Failed => State::Failed,
+                    Outcome::Unknown => State::Unknown,
+                    Outcome::NotSent => State::Approved,
+                    Outcome::AwaitsRound => State::Consumed,
+                })
             }
-            (Self::End(outcome), State::Consumed) if !was.awaits_round => Ok(match outcome {
-                Outcome::Succeeded => State::Succeeded,
-                Outcome::Failed => State::Failed,
-                Outcome::Unknown => State::Unknown,
-                Outcome::NotSent => {
-                    next.consumed_by = None;
-                    State::Approved
-                }
-                Outcome::AwaitsRound => {
-                    next.awaits_round = true;
-                    State::Consumed
-                }
-            }),
             (Self::Lose, State::Consumed) => Ok(State::Unknown),
             (_, state) => Err(ApprovalError::Ended {
                 id: was.id.clone(),
@@ -119,7 +105,8 @@ pub(crate) fn new(
         expires_ms: now.saturating_add(millis(config.expires)),
         state: State::Pending,
         since_ms: now,
-        reviewed: None,
+        decision: None,
+        decided_ms: None,
         consumed_by: None,
         awaits_round: false,
         revision: 0,
@@ -152,6 +139,11 @@ pub(crate) mod tests {
         }
     }
 
+    fn begin(is_round: bool) -> Step {
+        let by = "a".to_owned();
+        Step::Begin { is_round, by }
+    }
+
     fn decide(approves: bool, by: &str) -> Step {
         Step::Decide(Decision {
             approves,
@@ -165,7 +157,7 @@ pub(crate) mod tests {
     fn each_step_leads_where_the_table_says_and_nowhere_else() {
         use State::Withdrawn;
         use State::{Approved, Consumed, Denied, Expired, Failed, Pending, Succeeded, Unknown};
-        let (by, asker) = (|| "a".to_owned(), || Principal::new("local"));
+        let asker = || Principal::new("local");
         let (soon, late) = (2_000, 1_000 + 15 * 60_000);
         // a step, when, the states that it leads from, and where to
         let table: [(Step, u64, &[State], State); 15] = [
@@ -183,9 +175,9 @@ pub(crate) mod tests {
             (Step::Withdraw(Principal::new("op")), soon, &[], Withdrawn),
             (Step::Expire, late, &[Pending, Approved], Expired),
             (Step::Expire, late - 1, &[], Expired),
-            (Step::Consume(by()), soon, &[Approved], Consumed),
-            (Step::Consume(by()), late, &[], Consumed),
-            (Step::Resume(by()), soon, &[], Consumed),
+            (begin(false), soon, &[Approved], Consumed),
+            (begin(false), late, &[], Consumed),
+            (begin(true), soon, &[], Consumed),
             (Step::End(Outcome::NotSent), late, &[Consumed], Approved),
             (Step::End(Outcome::AwaitsRound), late, &[Consumed], Consumed),
             (Step::Lose, late, &[Consumed], Unknown),
@@ -220,12 +212,12 @@ pub(crate) mod tests {
                 "no round runs"
             );
         }
-        let resumed = Step::Resume("b".to_owned()).of(&open, 2_000).unwrap();
+        let resumed = begin(true).of(&open, 2_000).unwrap();
         assert_eq!(
             (resumed.state, resumed.awaits_round),
             (State::Consumed, false)
         );
-        assert!(Step::Resume("b".to_owned()).of(&resumed, 2_000).is_err());
+        assert!(begin(true).of(&resumed, 2_000).is_err());
         assert!(Step::End(Outcome::Succeeded).of(&resumed, 2_000).is_ok());
     }
 

@@ -39,35 +39,33 @@ pub enum Put {
     Full(Limit),
 }
 
+/// What a store answers, later.
+pub type Stored<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
+
 /// Keeps requests. A change is durable, as far as the store promises, when its future ends.
 ///
 /// Each method is atomic. Futures may be dropped; the change then happens or not, as a whole.
 pub trait Store: fmt::Debug + Send + Sync + 'static {
-    /// Stores a new request as the latest of its key, if the latest is still `latest` and not too
-    /// many are pending.
-    fn put(
-        &self,
-        request: Arc<Request>,
-        latest: Option<RequestId>,
-        bounds: Bounds,
-    ) -> BoxFuture<'_, Result<Put, StoreError>>;
+    /// Stores a new request as the latest of its key, if the latest is still `latest` and fewer
+    /// than `most` are pending.
+    fn put(&self, new: Arc<Request>, latest: Option<RequestId>, most: Bounds) -> Stored<'_, Put>;
 
     /// Returns a request.
-    fn get(&self, id: RequestId) -> BoxFuture<'_, Result<Option<Arc<Request>>, StoreError>>;
+    fn get(&self, id: RequestId) -> Stored<'_, Option<Arc<Request>>>;
 
     /// Returns the latest request of a key.
-    fn latest(&self, key: Key) -> BoxFuture<'_, Result<Option<Arc<Request>>, StoreError>>;
+    fn latest(&self, key: Key) -> Stored<'_, Option<Arc<Request>>>;
 
     /// Replaces a request by its next revision. Returns `false` if the stored one is not the
     /// revision before.
-    fn replace(&self, request: Arc<Request>) -> BoxFuture<'_, Result<bool, StoreError>>;
+    fn replace(&self, next: Arc<Request>) -> Stored<'_, bool>;
 
     /// Lists all requests, the oldest first.
-    fn list(&self) -> BoxFuture<'_, Result<Vec<Arc<Request>>, StoreError>>;
+    fn list(&self) -> Stored<'_, Vec<Arc<Request>>>;
 
     /// Removes requests that ended before this time, and of the others that ended all but the
     /// latest `most`.
-    fn remove_ended(&self, before_ms: u64, most: usize) -> BoxFuture<'_, Result<(), StoreError>>;
+    fn remove_ended(&self, before_ms: u64, most: usize) -> Stored<'_, ()>;
 
     /// Returns `true` if others may change the requests too. Those who wait then look again each
     /// second. Default: `false`.

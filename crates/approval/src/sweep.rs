@@ -17,6 +17,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 const AFTER_FAILURE: Duration = Duration::from_secs(30);
 /// How long a call may run before it counts as lost, if the process that ran it does not come back.
 const LONGEST_RUN: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long ended requests are kept.
+const KEEP: Duration = Duration::from_secs(24 * 60 * 60);
 /// How many ended requests are kept.
 const MAX_ENDED: usize = 10_000;
 
@@ -62,9 +64,8 @@ impl Approvals {
                 _ => {}
             }
         }
-        let before = now.saturating_sub(millis(config.keep));
+        let before = now.saturating_sub(millis(KEEP));
         self.0.store.remove_ended(before, MAX_ENDED).await?;
-        self.0.waiting.tidy();
         Ok(Duration::from_millis(next))
     }
 }

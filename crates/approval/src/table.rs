@@ -1,9 +1,7 @@
-//! Requests in memory, by name and by key, with the counts of pending ones.
+//! Requests in memory, by name and by key.
 
 use std::collections::HashMap;
 use std::sync::Arc;
-
-use callward_core::Principal;
 
 use crate::{Bounds, Key, Limit, Put, Request, RequestId, State};
 
@@ -11,8 +9,6 @@ use crate::{Bounds, Key, Limit, Put, Request, RequestId, State};
 pub(crate) struct Table {
     by_id: HashMap<RequestId, Arc<Request>>,
     latest: HashMap<Key, RequestId>,
-    pending: HashMap<Principal, usize>,
-    in_all: usize,
 }
 
 impl Table {
@@ -24,19 +20,24 @@ impl Table {
         self.get(self.latest.get(key)?)
     }
 
-    /// Returns whether a new request may be inserted.
-    pub(crate) fn may_put(
-        &self,
-        request: &Request,
-        latest: Option<&RequestId>,
-        bounds: Bounds,
-    ) -> Put {
-        let of_principal = self.pending.get(&request.asked.principal);
-        if self.latest.get(&request.key()) != latest {
-            Put::Changed
-        } else if of_principal.is_some_and(|pending| *pending >= bounds.of_principal) {
+    /// Returns whether a new request may be inserted. It counts the pending ones: they are bounded,
+    /// and a person decides each.
+    pub(crate) fn may_put(&self, new: &Request, latest: Option<&RequestId>, most: Bounds) -> Put {
+        if self.latest.get(&new.key()) != latest {
+            return Put::Changed;
+        }
+        let (mut of_principal, mut in_all) = (0, 0);
+        for pending in self
+            .by_id
+            .values()
+            .filter(|request| request.state == State::Pending)
+        {
+            in_all += 1;
+            of_principal += usize::from(pending.asked.principal == new.asked.principal);
+        }
+        if of_principal >= most.of_principal {
             Put::Full(Limit::OfPrincipal)
-        } else if self.in_all >= bounds.in_all {
+        } else if in_all >= most.in_all {
             Put::Full(Limit::InAll)
         } else {
             Put::Added
@@ -44,55 +45,24 @@ impl Table {
     }
 
     /// Returns whether a request may replace the stored one.
-    pub(crate) fn may_replace(&self, request: &Request) -> bool {
-        let stored = self.by_id.get(&request.id);
-        stored.is_some_and(|stored| stored.revision.checked_add(1) == Some(request.revision))
+    pub(crate) fn may_replace(&self, next: &Request) -> bool {
+        let stored = self.by_id.get(&next.id);
+        stored.is_some_and(|stored| stored.revision.checked_add(1) == Some(next.revision))
     }
 
     /// Stores a request, as the latest of its key if it is new.
     pub(crate) fn insert(&mut self, request: Arc<Request>) {
-        self.count(&request, true);
-        let key = request.key();
-        let (id, old) = (
-            request.id.clone(),
-            self.by_id.insert(request.id.clone(), request),
-        );
-        match old {
-            Some(old) => self.count(&old, false),
-            None => _ = self.latest.insert(key, id),
-        }
-    }
-
-    fn remove(&mut self, id: &RequestId) {
-        if let Some(old) = self.by_id.remove(id) {
-            self.count(&old, false);
-            let key = old.key();
-            if self.latest.get(&key) == Some(id) {
-                self.latest.remove(&key);
-            }
+        let (id, key) = (request.id.clone(), request.key());
+        if self.by_id.insert(id.clone(), request).is_none() {
+            self.latest.insert(key, id);
         }
     }
 
     pub(crate) fn remove_all(&mut self, ids: &[RequestId]) {
-        ids.iter().for_each(|id| self.remove(id));
-    }
-
-    fn count(&mut self, request: &Request, is_there: bool) {
-        if request.state != State::Pending {
-            return;
+        for id in ids {
+            self.by_id.remove(id);
         }
-        let principal = &request.asked.principal;
-        let pending = self.pending.entry(principal.clone()).or_default();
-        if is_there {
-            *pending += 1;
-            self.in_all += 1;
-        } else {
-            *pending = pending.saturating_sub(1);
-            self.in_all = self.in_all.saturating_sub(1);
-            if *pending == 0 {
-                self.pending.remove(principal);
-            }
-        }
+        self.latest.retain(|_, id| self.by_id.contains_key(id));
     }
 
     pub(crate) fn list(&self) -> Vec<Arc<Request>> {
@@ -120,6 +90,8 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
+    use callward_core::Principal;
+
     use super::*;
     use crate::step::tests::request;
 
@@ -167,9 +139,6 @@ mod tests {
             assert_eq!(table.outdated(before, most), vec![ended.id.clone()]);
         }
         table.remove_all(&[ended.id, other.id]);
-        assert_eq!(
-            (table.list().len(), table.in_all, table.pending.len()),
-            (2, 2, 2)
-        );
+        assert_eq!(table.list().len(), 2);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use callward_approval::{
-    Approval, ApprovalConfig, ApprovalLayer, Approvals, Bounds, Decision, Key, MemoryStore, Put,
+    Approval, ApprovalConfig, ApprovalLayer, Approvals, Bounds, Decision, Key, LocalStore, Put,
     Request, RequestId, State, Store, StoreError,
 };
 use callward_core::{BoxFuture, Caller, Principal, Tool, ToolCall, ToolError, ToolOutput};
@@ -59,14 +59,14 @@ pub(crate) struct Bed {
 
 impl Bed {
     pub(crate) async fn new() -> Self {
-        Self::with(MemoryStore::default(), MockService::counting()).await
+        Self::with(LocalStore::default(), MockService::counting()).await
     }
 
     pub(crate) async fn with(store: impl Store, server: MockService) -> Self {
         let approvals = Approvals::open(store, ApprovalConfig::default())
             .await
             .unwrap();
-        let service = ApprovalLayer::by_plan(approvals.clone()).layer(server.clone());
+        let service = ApprovalLayer::from(approvals.clone()).layer(server.clone());
         Self {
             approvals,
             server,
@@ -110,7 +110,7 @@ impl Bed {
 /// A store that fails while it is down.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Flaky {
-    pub(crate) inner: MemoryStore,
+    pub(crate) inner: LocalStore,
     pub(crate) is_down: Arc<AtomicBool>,
 }
 

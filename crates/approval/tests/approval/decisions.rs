@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use callward_approval::{
-    ApprovalConfig, ApprovalError, ApprovalEvent, Approvals, Asked, MemoryStore, RequestId, State,
+    ApprovalConfig, ApprovalError, Approvals, Asked, LocalStore, RequestId, State,
 };
 use callward_core::{ErrorKind, Principal, ToolError};
 use tokio::time::{Instant, advance};
@@ -16,7 +16,7 @@ fn asked(arguments: &str) -> Asked {
 
 async fn open() -> Approvals {
     let config = ApprovalConfig::default();
-    Approvals::open(MemoryStore::default(), config)
+    Approvals::open(LocalStore::default(), config)
         .await
         .unwrap()
 }
@@ -63,7 +63,7 @@ async fn decisions_that_are_not_possible_say_why() {
         .decide(&id, decision(false, Some("no")))
         .await
         .unwrap();
-    let reviewed = denied.reviewed.clone().unwrap();
+    let reviewed = denied.decision.clone().unwrap();
     assert_eq!(
         (reviewed.by.as_str(), reviewed.note.as_deref()),
         ("ops", Some("no"))
@@ -106,7 +106,7 @@ async fn a_denial_bars_equal_calls_until_its_cool_off_is_over() {
 async fn pending_requests_are_bounded_per_principal_and_in_all() {
     let mut config = ApprovalConfig::default();
     (config.pending_per_principal, config.pending) = (2, 3);
-    let approvals = Approvals::open(MemoryStore::default(), config)
+    let approvals = Approvals::open(LocalStore::default(), config)
         .await
         .unwrap();
     let ask = async |principal: &str, arguments: &str| {
@@ -120,13 +120,13 @@ async fn pending_requests_are_bounded_per_principal_and_in_all() {
     let first = ask("ada", "1").await.unwrap();
     ask("ada", "2").await.unwrap();
     let refused = ask("ada", "3").await.unwrap_err().to_string();
-    assert_eq!(
-        refused,
-        "too many calls wait for approval for this principal"
-    );
+    assert_eq!(refused, "too many calls wait for approval (OfPrincipal)");
     ask("bob", "1").await.unwrap();
     let refused = ask("eve", "1").await.unwrap_err();
-    assert_eq!(refused.to_string(), "too many calls wait for approval");
+    assert_eq!(
+        refused.to_string(),
+        "too many calls wait for approval (InAll)"
+    );
     assert_eq!(ToolError::from(refused).kind, ErrorKind::Overloaded);
     assert_eq!(
         ask("ada", "1").await.unwrap(),
@@ -142,7 +142,7 @@ async fn pending_requests_are_bounded_per_principal_and_in_all() {
 
 #[tokio::test(start_paused = true)]
 async fn requests_expire_on_time_and_after_a_restart() {
-    let store = MemoryStore::default();
+    let store = LocalStore::default();
     let config = ApprovalConfig::default();
     let approvals = Approvals::open(store.clone(), config.clone())
         .await
@@ -151,12 +151,8 @@ async fn requests_expire_on_time_and_after_a_restart() {
     let one = approvals.request(asked("1")).await.unwrap();
     let made = Instant::now();
     for state in [State::Pending, State::Expired] {
-        match events.next().await.unwrap() {
-            ApprovalEvent::Changed(request) => {
-                assert_eq!((&request.id, request.state), (&one.id, state));
-            }
-            other => panic!("{other:?}"),
-        }
+        let request = events.recv().await.unwrap();
+        assert_eq!((&request.id, request.state), (&one.id, state));
     }
     // no one asked: the time alone ended it
     let took = made.elapsed();
@@ -168,14 +164,14 @@ async fn requests_expire_on_time_and_after_a_restart() {
         .await
         .unwrap();
     drop(approvals);
-    assert!(events.next().await.is_some() && events.next().await.is_some());
-    assert!(events.next().await.is_none(), "all is gone");
+    assert!(events.recv().await.is_ok() && events.recv().await.is_ok());
+    assert!(events.recv().await.is_err(), "all is gone");
     advance(config.expires).await;
     let approvals = Approvals::open(store, config.clone()).await.unwrap();
     assert_eq!(approvals.get(&two.id).await.unwrap().state, State::Expired);
     let late = approvals.consume(&two.id).await.unwrap_err();
     assert_eq!(late.to_string(), format!("request {} is expired", two.id));
-    advance(config.keep + Duration::from_secs(1)).await;
+    advance(Duration::from_secs(24 * 60 * 60 + 1)).await;
     assert_eq!(
         approvals.list().await.unwrap(),
         [],
@@ -242,7 +238,7 @@ async fn is_ready<F: Future + Unpin>(mut future: F) -> bool {
 
 #[tokio::test(start_paused = true)]
 async fn a_restart_loses_only_the_calls_of_its_own_process() {
-    let store = MemoryStore::default();
+    let store = LocalStore::default();
     let open = async |instance: &str| {
         let mut config = ApprovalConfig::default();
         instance.clone_into(&mut config.instance);
@@ -273,7 +269,7 @@ async fn a_restart_loses_only_the_calls_of_its_own_process() {
 
 #[tokio::test(start_paused = true)]
 async fn those_who_wait_at_another_process_learn_of_it_soon() {
-    let store = MemoryStore::default();
+    let store = LocalStore::default();
     let config = ApprovalConfig::default();
     let here = Approvals::open(store.clone(), config.clone())
         .await

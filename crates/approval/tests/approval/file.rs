@@ -6,14 +6,14 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use callward_approval::{ApprovalConfig, Approvals, Asked, FileStore, State, Store, StoreError};
+use callward_approval::{ApprovalConfig, Approvals, Asked, LocalStore, State, Store, StoreError};
 use callward_testkit::MockService;
 use tempfile::TempDir;
 
 use crate::bed::{Bed, call, decision};
 
 async fn open(path: &Path) -> Approvals {
-    let store = FileStore::open(path).await.unwrap();
+    let store = LocalStore::open(path).await.unwrap();
     Approvals::open(store, ApprovalConfig::default())
         .await
         .unwrap()
@@ -76,7 +76,7 @@ async fn file_and_key_are_for_this_user_alone() {
     let path = folder.path().join("approvals.redb");
     fs::write(&path, "").unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-    drop(FileStore::open(&path).await.unwrap());
+    drop(LocalStore::open(&path).await.unwrap());
     for file in [path.clone(), path.with_extension("key")] {
         assert_eq!(
             fs::metadata(file).unwrap().permissions().mode() & 0o777,
@@ -92,7 +92,7 @@ async fn a_file_that_cannot_be_used_says_why_and_what_to_do() {
     let approvals = open(&path).await;
     let asked = Asked::of(&call("1"), "x").unwrap();
     approvals.request(asked).await.unwrap();
-    let in_use = FileStore::open(&path).await.unwrap_err();
+    let in_use = LocalStore::open(&path).await.unwrap_err();
     assert!(matches!(in_use, StoreError::InUse { .. }), "{in_use}");
     assert!(in_use.to_string().contains("end the other process"));
     drop(approvals);
@@ -105,18 +105,18 @@ async fn a_file_that_cannot_be_used_says_why_and_what_to_do() {
             Some(wrong) => fs::write(&key, wrong).unwrap(),
             None => fs::remove_file(&key).unwrap(),
         }
-        let error = FileStore::open(&path).await.unwrap_err();
+        let error = LocalStore::open(&path).await.unwrap_err();
         assert!(matches!(error, StoreError::WrongKey { .. }), "{error}");
         assert!(error.to_string().contains("restore the key"));
     }
     fs::write(&key, right).unwrap();
-    FileStore::open(&path).await.unwrap();
+    LocalStore::open(&path).await.unwrap();
 
     let whole = fs::read(&path).unwrap();
     for damaged in [vec![0; 4096], b"not a database".to_vec(), flipped(&whole)] {
         wait_until_free(&path).await;
         fs::write(&path, damaged).unwrap();
-        let error = FileStore::open(&path).await.unwrap_err();
+        let error = LocalStore::open(&path).await.unwrap_err();
         assert!(matches!(error, StoreError::Damaged { .. }), "{error:?}");
         assert!(error.to_string().contains("move it away"));
     }
@@ -133,7 +133,7 @@ fn flipped(whole: &[u8]) -> Vec<u8> {
 
 /// What ran in the background may hold the file for a moment.
 async fn wait_until_free(path: &Path) {
-    while matches!(FileStore::open(path).await, Err(StoreError::InUse { .. })) {
+    while matches!(LocalStore::open(path).await, Err(StoreError::InUse { .. })) {
         tokio::task::yield_now().await;
     }
 }
@@ -141,7 +141,7 @@ async fn wait_until_free(path: &Path) {
 #[tokio::test]
 async fn calls_wait_and_run_with_a_store_in_a_file() {
     let folder = TempDir::new().unwrap();
-    let store = FileStore::open(folder.path().join("a")).await.unwrap();
+    let store = LocalStore::open(folder.path().join("a")).await.unwrap();
     let bed = Bed::with(store.clone(), MockService::counting()).await;
     let running = tokio::spawn({
         let service = bed.service.clone();
@@ -149,7 +149,7 @@ async fn calls_wait_and_run_with_a_store_in_a_file() {
     });
     let mut events = bed.approvals.events();
     if bed.approvals.list().await.unwrap().is_empty() {
-        events.next().await.unwrap();
+        events.recv().await.unwrap();
     }
     bed.decide(true).await;
     running.await.unwrap().unwrap();
@@ -222,7 +222,7 @@ async fn what_ran_before_a_kill_is_stored_and_never_runs_again() {
         for id in seen {
             assert!(ran.insert(id.clone()), "{id} ran twice");
         }
-        let store = FileStore::open(&path).await.unwrap();
+        let store = LocalStore::open(&path).await.unwrap();
         let all = store.list().await.unwrap();
         for id in &ran {
             let request = all.iter().find(|request| request.id.as_str() == id);

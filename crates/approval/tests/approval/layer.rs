@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_approval::{ApprovalConfig, ApprovalLayer, Approvals, MemoryStore, State};
+use callward_approval::{ApprovalConfig, ApprovalLayer, Approvals, LocalStore, State};
 use callward_core::{Delivery, ErrorKind, Method, ProgressSink, ToolCall, ToolError, ToolOutput};
 use callward_testkit::{MockService, contract, tool};
 use parking_lot::Mutex;
@@ -17,12 +17,12 @@ const HOLD: Duration = Duration::from_secs(50);
 #[tokio::test(start_paused = true)]
 async fn the_layer_keeps_the_contract_on_and_off() {
     let config = ApprovalConfig::default();
-    let approvals = Approvals::open(MemoryStore::default(), config)
+    let approvals = Approvals::open(LocalStore::default(), config)
         .await
         .unwrap();
     // the contract's calls have no hints, so their plans would ask
     let none = ApprovalLayer::new(approvals, |_: &ToolCall| None);
-    for layer in [none, ApprovalLayer::off()] {
+    for layer in [none, ApprovalLayer::default()] {
         contract::check(|inner| layer.layer(inner)).await;
     }
 }
@@ -31,7 +31,7 @@ async fn the_layer_keeps_the_contract_on_and_off() {
 async fn a_call_that_does_not_ask_allocates_nothing_and_runs_at_once() {
     let bed = Bed::new().await;
     let server = callward_testkit::at_once(ToolOutput::text("x"));
-    let mut service = ApprovalLayer::by_plan(bed.approvals.clone()).layer(server);
+    let mut service = ApprovalLayer::from(bed.approvals.clone()).layer(server);
     let call = ToolCall::new(tool("get").read_only().build(), "{}");
     service.ready().await.unwrap();
     let counted = allocation_counter::measure(|| drop(service.call(call)));
@@ -170,7 +170,7 @@ async fn each_end_of_a_call_is_stored_and_only_unsent_calls_may_repeat() {
         (error(Delivery::NotSent), State::Approved),
     ] {
         let server = MockService::new(move |_, _| std::future::ready(result.clone()));
-        let bed = Bed::with(MemoryStore::default(), server).await;
+        let bed = Bed::with(LocalStore::default(), server).await;
         let running = bed.start(call("{}")).await;
         bed.decide(true).await;
         let _ = running.await.unwrap();
@@ -188,7 +188,7 @@ async fn each_end_of_a_call_is_stored_and_only_unsent_calls_may_repeat() {
 #[tokio::test(start_paused = true)]
 async fn a_caller_that_leaves_ends_no_request_and_repeats_no_call() {
     let (server, gate) = MockService::gated();
-    let bed = Bed::with(MemoryStore::default(), server).await;
+    let bed = Bed::with(LocalStore::default(), server).await;
     bed.start(call("{}")).await.abort();
     settle().await;
     assert_eq!(bed.states().await, [State::Pending]);
@@ -274,7 +274,7 @@ async fn a_caller_that_wants_progress_gets_some_each_ten_seconds() {
 #[tokio::test(start_paused = true)]
 async fn a_waiting_call_holds_no_readiness_and_takes_it_again() {
     let server = MockService::counting().ready_after(3);
-    let bed = Bed::with(MemoryStore::default(), server).await;
+    let bed = Bed::with(LocalStore::default(), server).await;
     let mut service = bed.service.clone();
     let asked = service.ready().await.unwrap().call(call("{}"));
     let asked = tokio::spawn(asked);
@@ -288,7 +288,7 @@ async fn a_waiting_call_holds_no_readiness_and_takes_it_again() {
 
     let never = ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, "never ready");
     let server = MockService::counting().never_ready(never);
-    let mut service = ApprovalLayer::by_plan(bed.approvals.clone()).layer(server);
+    let mut service = ApprovalLayer::from(bed.approvals.clone()).layer(server);
     let running = tokio::spawn(service.call(call("[]")));
     settle().await;
     bed.decide(true).await;
@@ -301,7 +301,7 @@ async fn a_waiting_call_holds_no_readiness_and_takes_it_again() {
 async fn requests_about_a_task_are_not_asked_about() {
     let bed = Bed::new().await;
     let config = ApprovalConfig::default();
-    let approvals = Approvals::open(MemoryStore::default(), config)
+    let approvals = Approvals::open(LocalStore::default(), config)
         .await
         .unwrap();
     let all = ApprovalLayer::new(approvals.clone(), |_: &ToolCall| Some("all are".into()));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callward_approval::{
-    Approval, ApprovalConfig, ApprovalLayer, Approvals, Asked, Key, MemoryStore, State,
+    Approval, ApprovalConfig, ApprovalLayer, Approvals, Asked, Key, LocalStore, State,
 };
 use callward_core::{Delivery, ErrorKind, Principal, Tool, ToolCall, ToolError, ToolOutput};
 use callward_testkit::{MockService, tool};
@@ -76,7 +76,7 @@ struct Process {
 }
 
 struct World {
-    store: MemoryStore,
+    store: LocalStore,
     server: MockService,
     fates: Arc<Mutex<HashMap<u64, Fate>>>,
     processes: Vec<Process>,
@@ -110,7 +110,7 @@ impl World {
             hints.open_world_hint = Some(true);
         });
         let mut world = Self {
-            store: MemoryStore::default(),
+            store: LocalStore::default(),
             server,
             fates,
             processes: Vec::new(),
@@ -132,7 +132,7 @@ impl World {
         let mut config = ApprovalConfig::default();
         config.instance = at.to_string();
         let approvals = Approvals::open(store.clone(), config).await.unwrap();
-        let service = ApprovalLayer::by_plan(approvals.clone()).layer(self.server.clone());
+        let service = ApprovalLayer::from(approvals.clone()).layer(self.server.clone());
         Process {
             store,
             approvals,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use callward_approval::{MemoryStore, State};
+use callward_approval::{LocalStore, State};
 use callward_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolOutput};
 use callward_testkit::MockService;
 
@@ -23,7 +23,7 @@ async fn a_round_of_an_approved_call_goes_on_once_for_each_question() {
     let unsent = ToolError::new(ErrorKind::ConnectFailed, Delivery::NotSent, "x");
     let done = Ok(ToolOutput::text("done"));
     let server = MockService::sequence(vec![asks(), Err(unsent), asks(), done]);
-    let bed = Bed::with(MemoryStore::default(), server).await;
+    let bed = Bed::with(LocalStore::default(), server).await;
     let running = bed.start(call("{}")).await;
     bed.decide(true).await;
     running.await.unwrap().unwrap();
