@@ -7,14 +7,15 @@ use std::path::Path;
 use crate::sources::{root, sources};
 
 /// The most lines of code, without comments, blank lines and tests. A budget falls with its crate.
-const BUDGETS: [(&str, usize); 18] = [
+const BUDGETS: [(&str, usize); 19] = [
+    ("approval", 1442),
     ("audit", 1521),
     ("auth", 2819),
     ("breaker", 1238),
     ("cache", 4249),
     ("chaos", 702),
     ("core", 9649),
-    ("facade", 3162),
+    ("facade", 3203),
     ("gateway", 12073),
     ("limit", 1596),
     ("loopguard", 389),
@@ -28,7 +29,7 @@ const BUDGETS: [(&str, usize); 18] = [
     ("tls", 27),
 ];
 /// The most lines of tests.
-const TESTS: usize = 54_200;
+const TESTS: usize = 55_400;
 
 /// What supports tests only, though it is not a test itself.
 const SUPPORT: [&str; 4] = [

@@ -1,8 +1,8 @@
 //! Lets a call that needs a person's approval run once, with exactly what was approved.
 //!
-//! **Rule.** A call that the [policy](ApprovalLayer::new) asks about (by default one whose plan requires
-//! confirmation) runs only with an approval of this call: the same principal, replica set, tool,
-//! definition of the tool and JSON value of the arguments. One approval, one execution: it is
+//! **Rule.** A call that the [policy](ApprovalLayer::new) asks about (by default one whose plan
+//! requires confirmation) runs only with an approval of this call: the same principal, replica set,
+//! tool, definition of the tool and JSON value of the arguments. One approval, one execution: it is
 //! stored as `consumed` before the call is sent, and the stored arguments are what runs. A failure
 //! that was certainly not sent gives the approval back until it expires; any other end uses it up,
 //! and one without an outcome is `unknown` and never repeated. The principal that asks never
