@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use callward::approval::{ApprovalConfig, Approvals, Decision, LocalStore, Request, State};
-use callward::{Annotations, Caller, Principal, Stack, ToolOutput, ToolSpec, Tools};
+use callward::{Annotations, Caller, Principal, Stack, ToolSpec, Tools};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 /// An agent asks for an order to be deleted, and says how long it waited and what it got.
-async fn agent(stack: &Stack, id: u64) -> Result<ToolOutput, Box<dyn Error>> {
+async fn agent(stack: &Stack, id: u64) -> Result<(), Box<dyn Error>> {
     let began = Instant::now();
     let caller = Arc::new(Caller::new(Principal::new("agent")));
     let call = stack.prepare("orders.delete_order", json!({"id": id}).to_string())?;
@@ -23,7 +23,7 @@ async fn agent(stack: &Stack, id: u64) -> Result<ToolOutput, Box<dyn Error>> {
         "agent:    order {id}, after {waited} s: {}",
         output.to_text()
     );
-    Ok(output)
+    Ok(())
 }
 
 /// An operator decides the next request, a moment after it is made.
@@ -69,12 +69,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     // no one decides for 50 s, so the agent is asked to come again; the request stays open
     agent(&stack, 1).await?;
-    let (asked, decided) = tokio::join!(agent(&stack, 1), operator(&approvals, true, None));
-    (asked?, decided?);
+    tokio::try_join!(agent(&stack, 1), operator(&approvals, true, None))?;
 
     let note = Some("order 2 is disputed: keep it");
-    let (asked, decided) = tokio::join!(agent(&stack, 2), operator(&approvals, false, note));
-    (asked?, decided?);
+    tokio::try_join!(agent(&stack, 2), operator(&approvals, false, note))?;
     // within the cool-off the operator is not asked again
     agent(&stack, 2).await?;
 
