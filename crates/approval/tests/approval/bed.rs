@@ -121,12 +121,17 @@ impl Flaky {
 
     fn check<'a, T: Send + 'a>(
         &self,
-        ask: impl FnOnce() -> BoxFuture<'a, Result<T, StoreError>>,
+        ask: impl FnOnce() -> BoxFuture<'a, Result<T, StoreError>> + Send + 'a,
     ) -> BoxFuture<'a, Result<T, StoreError>> {
-        match self.is_down.load(Ordering::SeqCst) {
-            true => Box::pin(async { Err(StoreError::failed("disk full")) }),
-            false => ask(),
-        }
+        let is_down = self.is_down.clone();
+        Box::pin(async move {
+            // others come between a look and a change
+            tokio::task::yield_now().await;
+            match is_down.load(Ordering::SeqCst) {
+                true => Err(StoreError::failed("disk full")),
+                false => ask().await,
+            }
+        })
     }
 }
 
@@ -137,27 +142,27 @@ impl Store for Flaky {
         latest: Option<RequestId>,
         bounds: Bounds,
     ) -> BoxFuture<'_, Result<Put, StoreError>> {
-        self.check(|| self.inner.put(request, latest, bounds))
+        self.check(move || self.inner.put(request, latest, bounds))
     }
 
     fn get(&self, id: RequestId) -> BoxFuture<'_, Result<Option<Arc<Request>>, StoreError>> {
-        self.check(|| self.inner.get(id))
+        self.check(move || self.inner.get(id))
     }
 
     fn latest(&self, key: Key) -> BoxFuture<'_, Result<Option<Arc<Request>>, StoreError>> {
-        self.check(|| self.inner.latest(key))
+        self.check(move || self.inner.latest(key))
     }
 
     fn replace(&self, request: Arc<Request>) -> BoxFuture<'_, Result<bool, StoreError>> {
-        self.check(|| self.inner.replace(request))
+        self.check(move || self.inner.replace(request))
     }
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<Arc<Request>>, StoreError>> {
-        self.check(|| self.inner.list())
+        self.check(move || self.inner.list())
     }
 
     fn remove_ended(&self, before_ms: u64, most: usize) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.check(|| self.inner.remove_ended(before_ms, most))
+        self.check(move || self.inner.remove_ended(before_ms, most))
     }
 
     fn is_shared(&self) -> bool {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callward_approval::{
-    Approval, ApprovalConfig, ApprovalLayer, Approvals, Asked, Key, LocalStore, State,
+    Approval, ApprovalConfig, ApprovalLayer, Approvals, Asked, LocalStore, State,
 };
 use callward_core::{Delivery, ErrorKind, Principal, Tool, ToolCall, ToolError, ToolOutput};
 use callward_testkit::{MockService, tool};
@@ -45,18 +45,23 @@ enum Fate {
 
 fn op() -> impl Strategy<Value = Op> {
     use Fate::{Done, Failed, Hangs, NotSent, Unknown};
-    let fate = prop::sample::select(vec![Done, Done, Failed, NotSent, Unknown, Hangs]);
-    let pass = prop::sample::select(vec![1_u64, 20, 49, 60, 301, 840, 901]);
+    let fate = prop::sample::select(vec![Done, Failed, NotSent, Unknown, Hangs, Hangs]);
+    let pass = prop::sample::select(vec![1_u64, 1, 20, 49, 60, 301, 840, 901]);
+    // most calls are equal, so that one may take what is another's
+    let few = || prop::sample::select(vec![0_usize, 0, 0, 0, 1]);
+    let json = prop::sample::select(vec![0_usize, 0, 1, 1, 2, 3]);
+    let which = || prop::sample::select(vec![0_usize, 0, 0, 1, 2, 3]);
     prop_oneof![
-        6 => (0..2_usize, 0..2_usize, 0..2_usize, 0..4_usize, fate)
+        6 => (0..2_usize, few(), few(), json, fate)
             .prop_map(|(at, who, tool, json, fate)| Op::Ask(at, who, tool, json, fate)),
-        6 => (0..2_usize, 0..8_usize, prop::bool::weighted(0.8))
+        6 => (0..2_usize, which(), prop::bool::weighted(0.9))
             .prop_map(|(at, which, yes)| Op::Decide(at, which, yes)),
-        1 => (0..2_usize, 0..8_usize).prop_map(|(at, which)| Op::Withdraw(at, which)),
-        1 => (0..8_usize).prop_map(Op::Leave),
-        3 => pass.prop_map(Op::Pass),
-        1 => (0..2_usize, any::<bool>()).prop_map(|(at, down)| Op::Down(at, down)),
-        1 => (0..2_usize).prop_map(Op::Crash),
+        1 => (0..2_usize, which()).prop_map(|(at, which)| Op::Withdraw(at, which)),
+        2 => which().prop_map(Op::Leave),
+        2 => pass.prop_map(Op::Pass),
+        1 => (0..2_usize, prop::bool::weighted(0.3))
+            .prop_map(|(at, down)| Op::Down(at, down)),
+        2 => (0..2_usize).prop_map(Op::Crash),
     ]
 }
 
@@ -81,8 +86,15 @@ struct World {
     fates: Arc<Mutex<HashMap<u64, Fate>>>,
     processes: Vec<Process>,
     tools: [Arc<Tool>; 2],
-    approved: HashMap<Key, usize>,
+    /// The digest of the first definition.
+    definition: Arc<str>,
+    approved: HashMap<Call, usize>,
+    /// The call of each number, with canonical arguments.
+    asked: HashMap<u64, Call>,
 }
+
+/// Principal, definition and arguments.
+type Call = (String, bool, String);
 
 /// The number of a call is its id, so that its fate is found at the server.
 fn number(call: &ToolCall) -> u64 {
@@ -109,13 +121,17 @@ impl World {
         let changed = tool("wipe").destructive().hint(|hints| {
             hints.open_world_hint = Some(true);
         });
+        let tools = [tool("wipe").destructive().build(), changed.build()];
+        let first = ToolCall::new(tools[0].clone(), "");
         let mut world = Self {
+            definition: Asked::of(&first, "x").unwrap().definition,
             store: LocalStore::default(),
             server,
             fates,
             processes: Vec::new(),
-            tools: [tool("wipe").destructive().build(), changed.build()],
+            tools,
             approved: HashMap::new(),
+            asked: HashMap::new(),
         };
         for at in 0..2 {
             let process = world.start(at).await;
@@ -152,9 +168,13 @@ impl World {
         match op {
             Op::Ask(at, who, tool, json, fate) => {
                 let number = u64::try_from(number).unwrap();
+                let who = ["ada", "bob"][who];
+                let arguments = ARGUMENTS[json / 2 * 2].to_owned();
+                self.asked
+                    .insert(number, (who.to_owned(), tool == 1, arguments));
                 self.fates.lock().insert(number, fate);
                 let call = ToolCall::new(self.tools[tool].clone(), ARGUMENTS[json]);
-                let mut call = call.with_caller(by(["ada", "bob"][who]));
+                let mut call = call.with_caller(by(who));
                 call.context_mut().id = Some(number.to_string().into());
                 let process = &mut self.processes[at];
                 let running = process.service.clone().oneshot(call);
@@ -165,7 +185,10 @@ impl World {
                     let approvals = &self.processes[at].approvals;
                     let decided = approvals.decide(&request.id, decision(yes, None)).await;
                     if yes && decided.is_ok() {
-                        *self.approved.entry(request.key()).or_default() += 1;
+                        let who = request.asked.principal.to_string();
+                        let is_changed = request.asked.definition != self.definition;
+                        let call = (who, is_changed, request.asked.arguments.to_string());
+                        *self.approved.entry(call).or_default() += 1;
                     }
                 }
             }
@@ -176,7 +199,8 @@ impl World {
                 }
             }
             Op::Leave(which) => {
-                let mut calls = self.processes.iter().flat_map(|process| &process.calls);
+                let calls = self.processes.iter().flat_map(|process| &process.calls);
+                let mut calls = calls.filter(|call| !call.is_finished());
                 if let Some(call) = calls.nth(which) {
                     call.abort();
                 }
@@ -196,15 +220,17 @@ impl World {
 
     fn check(&self) -> Result<(), TestCaseError> {
         let fates = self.fates.lock();
-        let mut ran: HashMap<Key, usize> = HashMap::new();
+        let mut ran: HashMap<Call, usize> = HashMap::new();
         for call in self.server.seen() {
-            let arguments = std::str::from_utf8(call.arguments()).unwrap();
-            let canonical = [ARGUMENTS[0], ARGUMENTS[2]];
-            prop_assert!(canonical.contains(&arguments), "{}", arguments);
-            let key = Asked::of(&call, "x").unwrap().key();
-            prop_assert!(self.approved.contains_key(&key), "it was not approved");
+            let asked = &self.asked[&number(&call)];
+            let who = call.caller().principal.to_string();
+            let is_changed = call.tool().digest() == self.tools[1].digest();
+            let arguments = String::from_utf8(call.arguments().to_vec()).unwrap();
+            let sent = (who, is_changed, arguments);
+            prop_assert_eq!(asked, &sent, "it is another call than the caller's");
+            prop_assert!(self.approved.contains_key(&sent), "it was not approved");
             let runs = fates[&number(&call)] != Fate::NotSent;
-            *ran.entry(key).or_default() += usize::from(runs);
+            *ran.entry(sent).or_default() += usize::from(runs);
         }
         for (key, ran) in ran {
             prop_assert!(
@@ -224,7 +250,7 @@ proptest! {
     })]
 
     #[test]
-    fn executions_never_exceed_approvals(ops in prop::collection::vec(op(), 1..40)) {
+    fn executions_never_exceed_approvals(ops in prop::collection::vec(op(), 1..50)) {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .start_paused(true)
