@@ -41,7 +41,7 @@ pub enum StoreError {
     },
     /// Reading or writing failed.
     #[error("the approvals cannot be read or written: {0}")]
-    Failed(#[source] Box<dyn Error + Send + Sync>),
+    Failed(#[source] Cause),
 }
 
 /// What went wrong with reading or writing.
@@ -49,7 +49,7 @@ pub(crate) type Cause = Box<dyn Error + Send + Sync>;
 
 impl StoreError {
     /// Takes what went wrong.
-    pub fn failed(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+    pub fn failed(cause: impl Into<Cause>) -> Self {
         Self::Failed(cause.into())
     }
 
