@@ -1,5 +1,6 @@
 //! The command line.
 
+mod approvals;
 mod audit;
 mod keys;
 mod listings;
@@ -17,6 +18,7 @@ use clap_complete::Shell;
 
 use crate::config::{parse_duration, parse_listen};
 
+pub(crate) use approvals::{Approvals, ApprovalsCommand};
 pub(crate) use audit::{Audit, AuditCommand, Show, Verify};
 pub(crate) use keys::{CreateKey, Keys, KeysCommand};
 pub(crate) use listings::{Annotate, Lint, Listings};
@@ -111,6 +113,8 @@ pub(crate) enum Command {
     /// Follow the routing decisions of a running gateway
     #[command(after_help = running::EVENTS_HELP)]
     Events(Gateway),
+    /// Show the calls that wait for an operator, and decide them
+    Approvals(Approvals),
     /// Verify audit logs, or show their records
     Audit(Audit),
     /// Create, list and revoke the API keys of clients

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward::approval::Approvals;
 use callward::auth::Policy;
 use callward::cache::ToolScopes;
 use callward::core::PeerObserver;
@@ -49,6 +50,7 @@ pub(crate) fn stack(
     environment: Environment,
     telemetry: &Telemetry,
     only_client: Option<&OnlyClient>,
+    approvals: Option<Approvals>,
 ) -> Result<Running, AppError> {
     let upstream = |server| {
         let observer = Some(telemetry.observer());
@@ -59,7 +61,7 @@ pub(crate) fn stack(
     let servers = config.servers.iter().zip(upstreams.iter().cloned());
     let servers = servers.map(|(server, upstream)| server_of(server, upstream));
     let servers = servers.collect();
-    stack_over(config, upstreams, servers, telemetry)
+    stack_over(config, upstreams, servers, telemetry, approvals)
 }
 
 /// Starts a stack with the config's settings over other servers, without waiting for them.
@@ -72,6 +74,7 @@ pub(crate) fn stack_over(
     upstreams: Vec<Upstream>,
     servers: Vec<Server>,
     counts: &Telemetry,
+    approvals: Option<Approvals>,
 ) -> Result<Running, AppError> {
     let (limits, listing_timeout) = timed(config)?;
     let audit = config.audit.path.as_ref();
@@ -83,6 +86,7 @@ pub(crate) fn stack_over(
     let lexicon = config.lexicon.clone();
     let stack = with(Stack::builder(), lexicon, StackBuilder::lexicon);
     let stack = with(stack, webhook, |stack, it| stack.authorize_by(Arc::new(it)));
+    let stack = with(stack, approvals, StackBuilder::approvals);
     let stack = with(stack, audit, StackBuilder::audit)
         .authorize(Policy::new(
             config.authorize.clone(),

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use callward::approval::{ApprovalError, StoreError};
 use callward::core::{InvalidName, InvalidValue};
 use callward::telemetry::export::InvalidOtlp;
 use callward::{BuildError, ToolError};
@@ -14,6 +15,8 @@ use crate::connections::TlsError;
 /// Why a command could not do its work.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AppError {
+    #[error("`[approvals]`: {0}")]
+    Approvals(#[from] ApprovalError),
     #[error(transparent)]
     Build(#[from] BuildError),
     #[error("{0}")]
@@ -54,11 +57,20 @@ impl AppError {
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
             Self::Replay(ReplayError::NoSizes(_)) => ExitCode::from(2),
-            Self::Io { .. } | Self::Key(_) | Self::Remote(_) | Self::Replay(_) | Self::Tool(_) => {
-                ExitCode::FAILURE
-            }
+            Self::Approvals(_)
+            | Self::Io { .. }
+            | Self::Key(_)
+            | Self::Remote(_)
+            | Self::Replay(_)
+            | Self::Tool(_) => ExitCode::FAILURE,
             _ => ExitCode::from(2),
         }
+    }
+}
+
+impl From<StoreError> for AppError {
+    fn from(error: StoreError) -> Self {
+        Self::Approvals(error.into())
     }
 }
 

@@ -3,6 +3,7 @@
 mod admin;
 mod api;
 mod app;
+mod approvals;
 mod args;
 mod assemble;
 mod at_once;

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use callward::Stack;
+use callward::approval::Asked;
 use callward::core::BaggageFilter;
+use callward::core::redact::Redactor;
 use callward_mcp::client::Upstream;
 
 use crate::assemble::Running;
@@ -29,6 +31,8 @@ pub(crate) struct Runtime {
     pub(crate) rounds: Arc<Rounds>,
     /// Who is subscribed to which resource.
     pub(crate) subscriptions: Arc<Subscriptions>,
+    /// Leaves out the secrets of arguments that a person approves, and cuts none of the rest.
+    pub(crate) redactor: Redactor,
     /// The part of a caller's baggage that is passed on to servers.
     pub(crate) baggage: BaggageFilter,
     /// Whether the servers have started.
@@ -60,6 +64,7 @@ impl Runtime {
                 trail: config.trail,
             },
             rounds: Rounds::new(stop.closing.clone()),
+            redactor: config.audit.redactor(Asked::MAX_ARGUMENT_BYTES),
             baggage: telemetry::baggage(&config.telemetry),
             started: Started::new(started),
             stop,

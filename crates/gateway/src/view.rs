@@ -146,7 +146,7 @@ fn verdict_source(plan: &CallPlan, resolved: &Resolved) -> String {
 
 /// Describes an explanation: of a tool as a whole, or of one call of it. The trail has what the
 /// layers would decide.
-pub(crate) fn explanation(explanation: &Explanation) -> Value {
+pub(crate) fn explanation(explanation: &Explanation, asks_operator: bool) -> Value {
     let plan = explanation.plan();
     let (called, resolved) = (&explanation.tool, explanation.resolved());
     let values = json!(resolved.annotations);
@@ -184,7 +184,7 @@ pub(crate) fn explanation(explanation: &Explanation) -> Value {
     view["verify_with"] = json!(explanation.verifier().map(ToString::to_string));
     view["hints"] = resolved.provenance.iter().map(hint).collect();
     view["warnings"] = json!(resolved.warnings);
-    view["text"] = format!("{explanation}{}", ask_note(plan)).into();
+    view["text"] = format!("{explanation}{}", ask_note(plan, asks_operator)).into();
     view["trail"] = json!(explanation.trail());
     view
 }
@@ -208,14 +208,19 @@ fn rule(rule: &RefinedRule) -> Value {
     json!({ "when": when, "hints": hints, "plan": rule.plan })
 }
 
-/// What a plan that asks for confirmation means today.
-fn ask_note(plan: &CallPlan) -> &'static str {
-    if plan.confirm == ConfirmRule::Ask {
-        "\nThe plan asks for confirmation. This runtime has no approval layer yet: until it has one, \
-         the client is left to ask a person before it calls. The plan is in the `_meta` of the list \
-         of tools, for clients that read it.\n"
-    } else {
-        ""
+/// What a plan that asks for confirmation means at this gateway.
+fn ask_note(plan: &CallPlan, asks_operator: bool) -> &'static str {
+    match (plan.confirm, asks_operator) {
+        (ConfirmRule::Ask, true) => {
+            "\nThe plan asks for confirmation: each call waits for an operator, who decides with \
+             `callward approvals`, and is sent once if it is approved.\n"
+        }
+        (ConfirmRule::Ask, false) => {
+            "\nThe plan asks for confirmation. The config has no `[approvals]`: no operator is asked, \
+             and the client is left to ask a person before it calls. The plan is in the `_meta` of \
+             the list of tools, for clients that read it.\n"
+        }
+        _ => "",
     }
 }
 

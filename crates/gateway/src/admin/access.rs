@@ -14,7 +14,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::Response;
 use callward::core::{Credential, CredentialKind};
-use callward::{Caller, Delivery, ErrorKind, Principal, ToolError};
+use callward::{Caller, Delivery, ErrorKind, Principal, Stack, ToolError};
 use callward_auth::keys::Secret;
 use callward_auth::{Authenticated, Authenticator, Reason, Refusal, Sender, VerifyToken};
 use callward_mcp::server::Refused;
@@ -65,27 +65,39 @@ impl Role {
     }
 }
 
-/// Returns the operator of this machine: as anonymous as a client of the endpoint, so that it
-/// shares its results.
-pub(crate) fn local(kind: CredentialKind) -> Arc<Caller> {
+/// Returns the principal of the operator of this machine: as anonymous as a client of the endpoint,
+/// so that it shares its results. Where operators decide about calls it is another one than that of
+/// any client: who asks does not decide.
+pub(crate) fn principal(stack: &Stack) -> Principal {
+    Principal::new(match stack.approvals() {
+        Some(_) => OPERATOR,
+        None => "anonymous",
+    })
+}
+
+/// Returns the operator of this machine.
+pub(crate) fn local(kind: CredentialKind, principal: Principal) -> Arc<Caller> {
     let mut credential = Credential::default();
     credential.kind = kind;
     credential.name = (kind != CredentialKind::None).then(|| "admin".to_owned());
     credential.roles.insert(OPERATOR.to_owned());
-    let caller = Caller::new(Principal::new("anonymous"));
-    Arc::new(caller.with_credential(credential))
+    Arc::new(Caller::new(principal).with_credential(credential))
 }
 
 /// Verifies the token of this run, and the keys of clients.
 struct Keys {
     token: Secret,
+    operator: Principal,
     clients: Option<Arc<dyn VerifyToken>>,
 }
 
 impl VerifyToken for Keys {
     fn verify(&self, token: &str, peer: Option<IpAddr>) -> Authenticated {
         match &self.clients {
-            _ if self.token.is(token) => Authenticated::Now(Ok(local(CredentialKind::ApiKey))),
+            _ if self.token.is(token) => {
+                let operator = self.operator.clone();
+                Authenticated::Now(Ok(local(CredentialKind::ApiKey, operator)))
+            }
             Some(clients) => clients.verify(token, peer),
             None => Reason::UnknownKey.into(),
         }
@@ -101,21 +113,33 @@ pub(crate) struct Access {
     refusals: Refusals,
     /// Whether only the operator can connect: a request without a credential is the operator's.
     is_private: bool,
+    /// The principal of the operator of this machine.
+    operator: Principal,
 }
 
 impl Access {
     /// Admits who shows the token, or a key or token of a client that has a role. `None`: only the
     /// operator can connect, in this process or by a socket with mode 0600.
-    pub(crate) fn new(auth: &Auth, token: Option<Secret>, refusals: &Refusals) -> Self {
+    pub(crate) fn new(
+        auth: &Auth,
+        token: Option<Secret>,
+        refusals: &Refusals,
+        operator: Principal,
+    ) -> Self {
         let (mut authenticator, is_private) = (auth.authenticator(), token.is_none());
         if let Some(token) = token {
             let clients = authenticator.keys.take();
-            authenticator.keys = Some(Arc::new(Keys { token, clients }));
+            authenticator.keys = Some(Arc::new(Keys {
+                token,
+                operator: operator.clone(),
+                clients,
+            }));
         }
         Self {
             authenticator,
             refusals: refusals.clone(),
             is_private,
+            operator,
         }
     }
 
@@ -164,7 +188,7 @@ impl Access {
 
     async fn identify(&self, headers: &HeaderMap, uri: &Uri) -> Result<Arc<Caller>, Refusal> {
         if self.is_private && !headers.contains_key(AUTHORIZATION) {
-            return Ok(local(CredentialKind::None));
+            return Ok(local(CredentialKind::None, self.operator.clone()));
         }
         // no proxy and no certificate names an operator
         let sender = Sender {
@@ -232,7 +256,10 @@ mod tests {
         fn verify(&self, _: &str, _: Option<IpAddr>) -> Authenticated {
             match self.0.load(Ordering::Relaxed) {
                 true => Reason::Revoked.into(),
-                false => Authenticated::Now(Ok(local(CredentialKind::ApiKey))),
+                false => {
+                    let operator = Principal::new(OPERATOR);
+                    Authenticated::Now(Ok(local(CredentialKind::ApiKey, operator)))
+                }
             }
         }
     }
@@ -241,7 +268,7 @@ mod tests {
     async fn a_stream_ends_when_the_credential_of_its_reader_is_revoked() {
         let revoked = Arc::new(Revoked::default());
         let refusals = Refusals::new(&SdkMeterProvider::default().meter("test"));
-        let mut access = Access::new(&Auth::default(), None, &refusals);
+        let mut access = Access::new(&Auth::default(), None, &refusals, Principal::new(OPERATOR));
         access.authenticator.tokens = Some(revoked.clone());
         let access = Arc::new(access);
         let events = get(async || Sse::new(stream::pending::<Result<Event, Infallible>>()));

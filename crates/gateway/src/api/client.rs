@@ -18,8 +18,9 @@ use serde_json::value::RawValue;
 use tower::ServiceExt;
 
 use super::SERVER;
+use super::approvals;
 use super::events::{self, Events};
-use crate::admin::access::Access;
+use crate::admin::access::{self, Access};
 use crate::auth::Auth;
 use crate::commands::serve::default_file;
 use crate::config::{AdminAddress, Config, Servers};
@@ -114,7 +115,9 @@ impl Remote {
     /// None in practice: its URL is fixed.
     pub(crate) fn here(runtime: Arc<Runtime>) -> Result<Self, AppError> {
         let base = Url::parse(LOCALHOST).map_err(|error| AppError::Usage(error.to_string()))?;
-        let access = Access::new(&Auth::default(), None, &runtime.telemetry.refusals);
+        let operator = access::principal(&runtime.stack);
+        let refusals = &runtime.telemetry.refusals;
+        let access = Access::new(&Auth::default(), None, refusals, operator);
         let at = At::Here(admin::routes(runtime, access, Vec::new()));
         let credential = None;
         Ok(Self {
@@ -131,6 +134,13 @@ impl Remote {
         body: Option<Bytes>,
     ) -> Result<T, AppError> {
         self.read(&self.ask_at(&self.api(path)?, body).await?)
+    }
+
+    /// Lists requests for approval, also those that have ended if `all`.
+    pub(crate) async fn approvals(&self, all: bool) -> Result<Value, AppError> {
+        let mut url = self.api(&["approvals"])?;
+        url.set_query(all.then_some(approvals::ALL));
+        self.read(&self.ask_at(&url, None).await?)
     }
 
     /// Explains a tool, or one call of it, for the caller that these parameters name.

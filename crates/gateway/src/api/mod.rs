@@ -3,6 +3,7 @@
 //! What a function of the stack returns is the JSON of its route, of `--json`, and of the table
 //! that a command shows. To add one: a function in `status`, its route, and a command.
 
+mod approvals;
 mod call;
 mod client;
 mod events;
@@ -27,7 +28,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use url::form_urlencoded;
 
-use crate::admin::access::{Access, Role, local};
+use crate::admin::access::{Access, Role, local, principal};
 use crate::http::{json, scrape};
 use crate::runtime::Runtime;
 use crate::{readiness, relay, view};
@@ -53,6 +54,18 @@ pub(crate) fn routes(runtime: Arc<Runtime>, access: Access) -> Router {
     let routes = [
         ("/metrics", Anyone, get(metrics)),
         ("/readyz", Anyone, get(ready)),
+        ("/api/approvals", Viewer, get(approvals::list)),
+        ("/api/approvals/{id}", Viewer, get(approvals::show)),
+        (
+            "/api/approvals/{id}/approve",
+            Operator,
+            approvals::decide(true),
+        ),
+        (
+            "/api/approvals/{id}/deny",
+            Operator,
+            approvals::decide(false),
+        ),
         ("/api/breakers", Viewer, read(status::breakers)),
         ("/api/breakers", Operator, force),
         ("/api/cache", Viewer, read(status::cache)),
@@ -150,11 +163,12 @@ async fn explain(
     arguments: Bytes,
 ) -> Response {
     runtime.started.finished().await;
-    let (stack, caller) = (&runtime.stack, query.as_deref().map(caller).transpose());
+    let (stack, caller) = (&runtime.stack, query.as_deref());
+    let caller = caller.map(|query| self::caller(query, stack)).transpose();
     let explained = caller.and_then(|caller| match caller {
         caller if method == Method::POST => {
             check(&arguments)?;
-            let caller = caller.unwrap_or_else(|| local(CredentialKind::None));
+            let caller = caller.unwrap_or_else(|| operator(stack));
             let named = |entry: &&Arc<Entry>| entry.client_name() == tool;
             let call = match stack.catalogue().methods().iter().find(named) {
                 Some(method) => stack.prepare_method(method.tool().clone(), arguments),
@@ -165,8 +179,9 @@ async fn explain(
         Some(caller) => stack.explain_as(&tool, &caller),
         None => stack.explain(&tool),
     });
+    let asks = stack.approvals().is_some();
     match explained {
-        Ok(explanation) => json(StatusCode::OK, &view::explanation(&explanation)),
+        Ok(explanation) => json(StatusCode::OK, &view::explanation(&explanation, asks)),
         Err(error) => refusal(&error),
     }
 }
@@ -177,7 +192,7 @@ pub(crate) const ROLE: &str = "role";
 pub(crate) const SCOPE: &str = "scope";
 
 /// Reads for whom a call is explained. Default: an operator.
-fn caller(query: &str) -> Result<Arc<Caller>, ToolError> {
+fn caller(query: &str, stack: &Stack) -> Result<Arc<Caller>, ToolError> {
     let mut principal = None;
     let mut credential = Credential::default();
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
@@ -190,7 +205,12 @@ fn caller(query: &str) -> Result<Arc<Caller>, ToolError> {
         }
     }
     let named = |principal| Arc::new(Caller::new(principal).with_credential(credential));
-    Ok(principal.map_or_else(|| local(CredentialKind::None), named))
+    Ok(principal.map_or_else(|| operator(stack), named))
+}
+
+/// Returns the operator of this machine.
+fn operator(stack: &Stack) -> Arc<Caller> {
+    local(CredentialKind::None, principal(stack))
 }
 
 /// Answers a request of a method other than `tools/call`, with its raw result.

@@ -9,6 +9,7 @@ use callward::{Instances, ServerId};
 use serde_json::{Map, Value};
 
 use crate::api::{self, Remote};
+use crate::approvals;
 use crate::args::{From, Run};
 use crate::assemble::{self, Environment};
 use crate::commands::run::failure;
@@ -57,7 +58,12 @@ impl Place {
             config.audit.path = None;
         }
         let telemetry = Telemetry::exporting(None)?;
-        let running = assemble::stack(&config, environment, &telemetry, None)?;
+        let approvals = match calls {
+            // a gateway that runs with the same config has them open, and would decide
+            true => approvals::open(&config, from.config.as_deref(), state, false).await?,
+            false => approvals::only_shown(&config).await?,
+        };
+        let running = assemble::stack(&config, environment, &telemetry, None, approvals)?;
         // the command's own calls are not recorded
         let recorder = Recorder::default();
         let own = Runtime::new(&config, running, telemetry, recorder, Stop::default());

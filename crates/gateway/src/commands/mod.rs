@@ -1,6 +1,7 @@
 //! The commands, one file each; `check` is a way to `serve`.
 
 pub(crate) mod annotate;
+pub(crate) mod approvals;
 pub(crate) mod audit;
 pub(crate) mod call;
 pub(crate) mod check;

@@ -17,7 +17,7 @@ use crate::metrics::Telemetry;
 use crate::record::Recorder;
 use crate::runtime::Runtime;
 use crate::state_dir::StateDir;
-use crate::{evidence, output, shutdown, stdio, telemetry, view};
+use crate::{approvals, evidence, output, shutdown, stdio, telemetry, view};
 
 pub(crate) async fn run(args: Run, state: Option<&StateDir>, log: &Log) -> Outcome {
     shutdown::ignore_hangup()?;
@@ -31,6 +31,11 @@ pub(crate) async fn run(args: Run, state: Option<&StateDir>, log: &Log) -> Outco
     if let Some(address) = args.http {
         serve::listen_at(address, &mut config)?;
     }
+    if config.approvals.is_some() && args.http.is_none() {
+        let text = "`[approvals]`: over stdio there is no admin listener, so that no operator can \
+                    decide; add --http, or use `callward serve`";
+        return Err(AppError::Usage(text.to_owned()));
+    }
     let exporter = telemetry::exporter(&config.telemetry)?;
     log.start(exporter.as_ref());
     let listeners = match args.http {
@@ -41,7 +46,9 @@ pub(crate) async fn run(args: Run, state: Option<&StateDir>, log: &Log) -> Outco
     let recorder = Recorder::open(&args.recording)?;
     let (introduced, only_client) = watch::channel(None);
     let only_client = listeners.is_none().then_some(&only_client);
-    let running = assemble::stack(&config, Environment::Inherited, &telemetry, only_client)?;
+    let approvals = approvals::open(&config, args.config.as_deref(), state, true).await?;
+    let environment = Environment::Inherited;
+    let running = assemble::stack(&config, environment, &telemetry, only_client, approvals)?;
     let runtime = Runtime::new(&config, running, telemetry, recorder, stop);
     if let Some(listeners) = listeners {
         let manner = Manner {

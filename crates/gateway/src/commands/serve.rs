@@ -12,7 +12,7 @@ use callward_auth::keys::Secret;
 use serde_json::json;
 use tokio::net::TcpListener;
 
-use crate::admin::access::Access;
+use crate::admin::access::{self, Access};
 use crate::args::Serve;
 use crate::assemble::{self, Environment};
 use crate::auth::Auth;
@@ -28,7 +28,7 @@ use crate::registered::{self, Gateway, Registration, Token};
 use crate::runtime::Runtime;
 use crate::sample::Embedded;
 use crate::state_dir::StateDir;
-use crate::{admin, connections, evidence, http, output, shutdown, telemetry, view};
+use crate::{admin, approvals, connections, evidence, http, output, shutdown, telemetry, view};
 
 /// The config file that is used if it is in the current folder and no other is named.
 pub(crate) const DEFAULT_FILE: &str = "callward.toml";
@@ -77,11 +77,12 @@ pub(crate) async fn run(mut args: Serve, state: Option<&StateDir>, log: &Log) ->
     let listeners = bind(&config, state).await?;
     let telemetry = Telemetry::exporting(exporter)?;
     let recorder = Recorder::open(&args.recording)?;
+    let approvals = approvals::open(&config, file, state, true).await?;
     let running = match &args.config {
-        Some(_) => assemble::stack(&config, Environment::Small, &telemetry, None)?,
+        Some(_) => assemble::stack(&config, Environment::Small, &telemetry, None, approvals)?,
         None => {
             let sample = Embedded::new()?.replica_set()?;
-            assemble::stack_over(&config, Vec::new(), sample, &telemetry)?
+            assemble::stack_over(&config, Vec::new(), sample, &telemetry, approvals)?
         }
     };
     let runtime = Runtime::new(&config, running, telemetry, recorder, stop);
@@ -172,7 +173,12 @@ pub(crate) async fn serve(
     let (stack, calls) = (&runtime.stack, &runtime.stop.calls);
     runtime.telemetry.observe_calls(calls);
     let routes = http::gateway(runtime.clone(), &config.http, &auth)?;
-    let access = Access::new(&auth, token, &runtime.telemetry.refusals);
+    let access = Access::new(
+        &auth,
+        token,
+        &runtime.telemetry.refusals,
+        access::principal(stack),
+    );
     let hosts = http::patterns(&config.admin.allowed_hosts)?;
     let operators = admin::routes(runtime.clone(), access, hosts);
     let drained = runtime.stop.drained.clone();

@@ -43,7 +43,7 @@ pub(crate) use self::error::ConfigError;
 pub(crate) use self::listen::{ADMIN, AdminAddress, PUBLIC, exposed, parse_listen};
 pub(crate) use self::references::References;
 pub(crate) use self::rules::Rule as ToolRule;
-pub(crate) use self::sections::{Audit, Auth, Http, KeySource, Telemetry, as_usize};
+pub(crate) use self::sections::{Asking, Audit, Auth, Http, KeySource, Telemetry, as_usize};
 pub(crate) use self::server::{Server, ServerConfig, caching};
 
 use self::error::{Fault, Source};
@@ -74,6 +74,8 @@ with_defaults! {
         pub(crate) authorize_default: Then,
         /// Who is asked about each call that the rules allow.
         pub(crate) authorize_webhook: Option<WebhookConfig>,
+        /// How operators are asked about calls; `None` if they are not.
+        pub(crate) approvals: Option<Asking>,
         pub(crate) http: Http,
         pub(crate) auth: Auth,
         pub(crate) admin: Admin,

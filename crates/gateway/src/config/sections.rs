@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use callward::approval::ApprovalConfig;
 use callward::audit::AuditConfig;
 use callward::breaker::BreakerConfig;
 use callward::cache::CacheConfig;
@@ -120,6 +121,31 @@ impl KeySource {
     }
 }
 
+with_defaults! {
+    /// `[approvals]`: how long requests for approval are open, and how many there may be.
+    #[derive(Debug, Clone, Serialize, serde::Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub(crate) struct Asking {
+        #[serde(with = "duration")]
+        pub(crate) hold: Duration = ApprovalConfig::default().hold,
+        #[serde(with = "duration")]
+        pub(crate) expires: Duration = ApprovalConfig::default().expires,
+        #[serde(with = "duration")]
+        pub(crate) cool_off: Duration = ApprovalConfig::default().cool_off,
+        /// How many requests of one principal may be pending.
+        pub(crate) pending: usize = ApprovalConfig::default().pending_per_principal,
+    }
+}
+
+impl Asking {
+    pub(crate) fn layer(&self) -> ApprovalConfig {
+        let mut layer = ApprovalConfig::default();
+        (layer.hold, layer.expires, layer.cool_off) = (self.hold, self.expires, self.cool_off);
+        layer.pending_per_principal = self.pending;
+        layer
+    }
+}
+
 /// `[admin]`
 #[derive(Debug, Clone, Default, Serialize, serde::Deserialize)]
 #[serde(default)]
@@ -226,14 +252,19 @@ impl Audit {
     /// Returns the settings of a log at the path.
     pub(crate) fn layer(&self, path: PathBuf) -> AuditConfig {
         let paths = AuditConfig::new(path);
-        let ours = Redactor::DEFAULT_NAMES.split(' ');
-        let names = ours.chain(self.redact.iter().map(String::as_str));
         let mut config = self.layer.clone();
         let open_world = self.open_world_path.clone();
         config.open_world_path = open_world.unwrap_or(paths.open_world_path);
         config.path = paths.path;
-        config.redactor = Redactor::new(names, AuditConfig::DEFAULT_MAX_TEXT);
+        config.redactor = self.redactor(AuditConfig::DEFAULT_MAX_TEXT);
         config
+    }
+
+    /// Returns what leaves out secrets of arguments, and cuts texts that are longer.
+    pub(crate) fn redactor(&self, max_text: usize) -> Redactor {
+        let ours = Redactor::DEFAULT_NAMES.split(' ');
+        let names = ours.chain(self.redact.iter().map(String::as_str));
+        Redactor::new(names, max_text)
     }
 }
 

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 mod admin;
+mod approvals;
 mod asks;
 mod audit;
 mod auth;

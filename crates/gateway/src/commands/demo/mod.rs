@@ -44,7 +44,7 @@ pub(crate) async fn run(args: Demo) -> Outcome {
     let telemetry = Telemetry::exporting(None)?;
     let (with, without) = (Embedded::new()?, Embedded::new()?);
     let config = Config::without_file(Vec::new());
-    let running = assemble::stack_over(&config, Vec::new(), with.replica_set()?, &telemetry)?;
+    let running = assemble::stack_over(&config, Vec::new(), with.replica_set()?, &telemetry, None)?;
     let recorder = Recorder::default();
     let runtime = Runtime::new(&config, running, telemetry, recorder, Stop::default());
     let remote = Remote::here(runtime.clone())?;

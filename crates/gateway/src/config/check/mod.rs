@@ -130,6 +130,7 @@ impl Faults<'_, '_> {
             let key = match fault.field {
                 "backoff.ceiling" => "max_pause",
                 "budget_percent" => "budget",
+                "pending_per_principal" => "pending",
                 "open_time" => "open_for",
                 "ttl" => "affinity.ttl",
                 key => key,
@@ -162,6 +163,9 @@ impl Faults<'_, '_> {
             let log = it.path.clone().unwrap_or_else(|| "audit.jsonl".into());
             it.layer(log).validate()
         });
+        if let Some(approvals) = &config.approvals {
+            self.layer("approvals", approvals, |it| it.layer().validate());
+        }
         let (path, open_world) = (&config.audit.path, &config.audit.open_world_path);
         for (key, path) in [("audit.path", path), ("audit.open_world_path", open_world)] {
             let folder = path.as_deref().and_then(Path::parent);

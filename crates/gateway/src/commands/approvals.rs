@@ -1,0 +1,93 @@
+//! `callward approvals`: the calls that wait for an operator, and decisions about them.
+
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use crate::api;
+use crate::args::{Approvals, ApprovalsCommand};
+use crate::commands::status::items;
+use crate::error::Outcome;
+use crate::state_dir::StateDir;
+use crate::{output, plain, table};
+
+const COLUMNS: &str = "id=short state set tool principal effect created left_s";
+
+pub(crate) async fn run(args: Approvals, state: Option<&StateDir>) -> Outcome {
+    let (remote, _) = api::gateway(&args.gateway, state).await?;
+    let command = args
+        .command
+        .unwrap_or(ApprovalsCommand::List { all: false });
+    let (which, verb, note) = match command {
+        ApprovalsCommand::List { all } => {
+            let mut listed = remote.approvals(all).await?;
+            match args.gateway.json {
+                true => output::json(&listed),
+                false => list(&mut listed),
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
+        ApprovalsCommand::Show(which) => (which, None, None),
+        ApprovalsCommand::Approve(decide) => (decide.which, Some("approve"), decide.note),
+        ApprovalsCommand::Deny(decide) => (decide.which, Some("deny"), decide.note),
+    };
+    let mut path = vec!["approvals", &which.id];
+    path.extend(verb);
+    let order = verb.map(|_| json!({ "note": note, "channel": "cli" }).to_string());
+    let request: Value = remote.ask(&path, order.map(Into::into)).await?;
+    if args.gateway.json {
+        output::json(&request);
+    } else if verb.is_none() {
+        show(&request);
+    } else {
+        let shown = |name: &str| table::shown(name, &request[name]);
+        output::line(format_args!(
+            "{} is {}: {}.{} of {}",
+            shown("id"),
+            shown("state"),
+            shown("set"),
+            shown("tool"),
+            shown("principal")
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(listed: &mut Value) {
+    let rows = listed.as_array_mut().into_iter().flatten();
+    for row in rows {
+        let id = row["id"].as_str().unwrap_or_default();
+        row["short"] = id.chars().take(SHOWN_DIGITS).collect::<String>().into();
+    }
+    let rows = items(listed);
+    match rows.is_empty() {
+        true => output::note("no call waits for an operator"),
+        false => table::print(COLUMNS, rows),
+    }
+}
+
+/// How many digits of an id a table shows: enough to name it.
+const SHOWN_DIGITS: usize = 8;
+
+/// Shows each member in a line, and the arguments whole: what a person does not see, they cannot
+/// approve.
+fn show(request: &Value) {
+    let names = "id state principal set tool effect reason created expires left_s decided";
+    for name in names.split(' ').filter(|name| !request[name].is_null()) {
+        let heading = name.trim_end_matches("_s");
+        let text = table::shown(name, &request[name]);
+        output::line(format_args!("{heading:<9}  {text}"));
+    }
+    let decision = &request["decision"];
+    for (heading, name) in [("by", "by"), ("channel", "channel"), ("note", "note")] {
+        if !decision[name].is_null() {
+            let text = table::shown(name, &decision[name]);
+            output::line(format_args!("{heading:<9}  {text}"));
+        }
+    }
+    let arguments = request["arguments"].as_str().unwrap_or_default();
+    output::line(format_args!("arguments  {}", plain::lines(arguments)));
+    if request["redacted"] == true {
+        output::warning(&"values that are named like secrets, or look like them, are not shown");
+    }
+}
