@@ -16,7 +16,7 @@ const BUDGETS: [(&str, usize); 19] = [
     ("chaos", 702),
     ("core", 9649),
     ("facade", 3203),
-    ("gateway", 12547),
+    ("gateway", 12551),
     ("limit", 1596),
     ("loopguard", 389),
     ("mcp", 12245),
@@ -29,7 +29,7 @@ const BUDGETS: [(&str, usize); 19] = [
     ("tls", 27),
 ];
 /// The most lines of tests.
-const TESTS: usize = 55_674;
+const TESTS: usize = 55_678;
 
 /// What supports tests only, though it is not a test itself.
 const SUPPORT: [&str; 4] = [

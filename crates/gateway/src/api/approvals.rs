@@ -191,7 +191,7 @@ fn summary(request: &Request) -> Value {
     let left = || {
         let end = time(request.expires_ms).time();
         let left = end.duration_since(Timestamp::now().time());
-        left.unwrap_or_default().as_secs_f64()
+        left.unwrap_or_default().as_secs()
     };
     let is_waiting = matches!(
         request.state,

@@ -1,17 +1,19 @@
 //! `callward approvals`: the calls that wait for an operator, and decisions about them.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::api;
 use crate::args::{Approvals, ApprovalsCommand};
 use crate::commands::status::items;
+use crate::config::show_duration;
 use crate::error::Outcome;
 use crate::state_dir::StateDir;
 use crate::{output, plain, table};
 
-const COLUMNS: &str = "id=short state set tool principal effect created left_s";
+const COLUMNS: &str = "id=short state set tool principal effect created left";
 
 pub(crate) async fn run(args: Approvals, state: Option<&StateDir>) -> Outcome {
     let (remote, _) = api::gateway(&args.gateway, state).await?;
@@ -54,10 +56,11 @@ pub(crate) async fn run(args: Approvals, state: Option<&StateDir>) -> Outcome {
 }
 
 fn list(listed: &mut Value) {
-    let rows = listed.as_array_mut().into_iter().flatten();
-    for row in rows {
-        let id = row["id"].as_str().unwrap_or_default();
-        row["short"] = id.chars().take(SHOWN_DIGITS).collect::<String>().into();
+    for row in listed.as_array_mut().into_iter().flatten() {
+        let id = row["id"].as_str().unwrap_or_default().chars();
+        let short: String = id.take(SHOWN_DIGITS).collect();
+        row["left"] = left(row);
+        row["short"] = short.into();
     }
     let rows = items(listed);
     match rows.is_empty() {
@@ -66,24 +69,27 @@ fn list(listed: &mut Value) {
     }
 }
 
+/// How long a request can still be decided, or run.
+fn left(request: &Value) -> Value {
+    let seconds = request["left_s"].as_u64();
+    seconds.map_or(Value::Null, |seconds| {
+        show_duration(Duration::from_secs(seconds)).into()
+    })
+}
+
 /// How many digits of an id a table shows: enough to name it.
 const SHOWN_DIGITS: usize = 8;
 
 /// Shows each member in a line, and the arguments whole: what a person does not see, they cannot
 /// approve.
 fn show(request: &Value) {
-    let names = "id state principal set tool effect reason created expires left_s decided";
-    for name in names.split(' ').filter(|name| !request[name].is_null()) {
-        let heading = name.trim_end_matches("_s");
-        let text = table::shown(name, &request[name]);
-        output::line(format_args!("{heading:<9}  {text}"));
-    }
-    let decision = &request["decision"];
-    for (heading, name) in [("by", "by"), ("channel", "channel"), ("note", "note")] {
-        if !decision[name].is_null() {
-            let text = table::shown(name, &decision[name]);
-            output::line(format_args!("{heading:<9}  {text}"));
-        }
+    let names = "id state principal set tool effect reason created expires decided";
+    let members = names.split(' ').map(|name| (name, &request[name]));
+    let left = left(request);
+    let decision = ["by", "channel", "note"].map(|name| (name, &request["decision"][name]));
+    let members = members.chain([("left", &left)]).chain(decision);
+    for (name, value) in members.filter(|(_, value)| !value.is_null()) {
+        output::line(format_args!("{name:<9}  {}", table::shown(name, value)));
     }
     let arguments = request["arguments"].as_str().unwrap_or_default();
     output::line(format_args!("arguments  {}", plain::lines(arguments)));

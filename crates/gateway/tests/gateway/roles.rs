@@ -13,6 +13,7 @@ use crate::support::{Gateway, callward, ends, http, registered, sample, serve, t
 const ROUTES: &str = r#"
 anyone GET /metrics
 anyone GET /readyz
+viewer GET /api/approvals
 viewer GET /api/breakers
 operator POST /api/breakers {"action":"release","server":"shop"}
 viewer GET /api/cache
@@ -42,7 +43,10 @@ async fn with_keys() -> (Gateway, [String; 3]) {
         let done = ends(&["keys", "create", key, "--role", key, "--state-dir", dir]).await;
         text(&done.stdout).trim().clone_into(key);
     }
-    let (mut command, file) = serve(&format!("[auth]\nkeys = true\n{}", sample("shop")));
+    let (mut command, file) = serve(&format!(
+        "[approvals]\n[auth]\nkeys = true\n{}",
+        sample("shop")
+    ));
     command.env("CALLWARD_LOG", "debug");
     (
         Gateway::started(command, Some(file), Some(state)).await,
