@@ -40,7 +40,7 @@ pub use observe::{Series, observe_counter, observe_gauge, observe_seconds, overf
 /// sessions are recorded where this is the
 /// [`PeerObserver`](callward_core::PeerObserver) of MCP servers and clients.
 ///
-/// **Confirmations.** A call whose plan asks a person counts as `unasked`: no layer asks yet.
+/// **Confirmations.** A call whose plan asks a person counts as `unasked`, approved or not.
 ///
 /// **Overhead** is a call's duration without the time at a server and in queues of limits. It is
 /// recorded for hits, and for calls of one attempt whose plan asks no person and that did not join
