@@ -29,7 +29,7 @@ const BUDGETS: [(&str, usize); 19] = [
     ("tls", 27),
 ];
 /// The most lines of tests.
-const TESTS: usize = 55_678;
+const TESTS: usize = 56_300;
 
 /// What supports tests only, though it is not a test itself.
 const SUPPORT: [&str; 4] = [
