@@ -27,7 +27,7 @@ pub enum Limit {
     InAll,
 }
 
-/// What became of a new request.
+/// Whether a new request is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "each has to be treated")]
 pub enum Put {

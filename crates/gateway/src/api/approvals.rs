@@ -22,7 +22,7 @@ use crate::runtime::Runtime;
 /// The query that lists requests that have ended, too.
 pub(super) const ALL: &str = "all";
 
-/// How many characters of a note are kept: a model is told no more.
+/// The most characters of a note.
 const MAX_NOTE_CHARS: usize = 1_000;
 
 /// The fewest digits of an id that name a request.

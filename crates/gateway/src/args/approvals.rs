@@ -53,7 +53,7 @@ pub(crate) struct WhichRequest {
 pub(crate) struct Decide {
     #[command(flatten)]
     pub(crate) which: WhichRequest,
-    /// What the caller is told with a denial
+    /// The reason that the caller gets with a denial
     #[arg(long, value_name = "TEXT")]
     pub(crate) note: Option<String>,
 }

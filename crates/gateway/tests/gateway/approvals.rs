@@ -28,7 +28,7 @@ async fn approvals(gateway: &Gateway, args: &[&str]) -> (bool, String) {
     (done.status.success(), printed)
 }
 
-/// Waits until the command line lists so many pending requests, and returns them.
+/// Waits until `approvals list` shows this many pending requests, and returns them.
 async fn pending(gateway: &Gateway, count: usize) -> Vec<Value> {
     until("the requests", || async {
         let (_, listed) = approvals(gateway, &["list", "--json"]).await;

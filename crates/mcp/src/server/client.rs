@@ -60,7 +60,7 @@ impl Outlet {
         self.out.lock().clone()
     }
 
-    /// What tells it from others while it exists.
+    /// Its address, which is unique while it exists.
     fn address(&self) -> usize {
         std::ptr::from_ref(self).addr()
     }
