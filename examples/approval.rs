@@ -44,6 +44,7 @@ async fn operator(
     let decision = Decision {
         approves,
         by: Principal::new("ops"),
+        roles: Vec::new(),
         channel: "example".to_owned(),
         note: note.map(ToOwned::to_owned),
     };

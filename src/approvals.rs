@@ -16,9 +16,16 @@ impl StackBuilder {
 }
 
 impl Stack {
-    /// Returns the requests for approval, to decide them; `None` if no call is asked about.
+    /// Returns the requests for approval, for operators to decide them; `None` if no operator can.
     #[must_use]
     pub fn approvals(&self) -> Option<&Approvals> {
-        self.0.approvals.approvals()
+        let layer = self.approval_layer();
+        layer.approvals().filter(|_| layer.has_operators())
+    }
+
+    /// Returns the layer that asks about calls.
+    #[must_use]
+    pub fn approval_layer(&self) -> &ApprovalLayer {
+        &self.0.approvals
     }
 }

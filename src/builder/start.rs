@@ -98,6 +98,11 @@ impl StackBuilder {
         let authorize = crate::authorized::noting(self.authorize, &self.audit);
         #[cfg(not(all(feature = "auth", feature = "audit")))]
         let authorize = self.authorize;
+        #[cfg(all(feature = "auth", feature = "approval"))]
+        let authorize = match self.approvals.approvals() {
+            Some(_) => authorize.with_approvals(),
+            None => authorize,
+        };
         #[cfg(feature = "auth")]
         let policy = authorize.clone();
         let layers = order::assemble(

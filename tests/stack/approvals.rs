@@ -37,6 +37,7 @@ async fn approve(stack: &Stack) {
     let yes = Decision {
         approves: true,
         by: Principal::new("ops"),
+        roles: Vec::new(),
         channel: "test".to_owned(),
         note: None,
     };

@@ -37,8 +37,9 @@ pub(crate) fn of(request: &Request, state: State) -> ToolOutput {
         ),
         State::Withdrawn => (
             "withdrawn",
-            false,
-            "is not asked for any more: it was taken back.",
+            true,
+            "was not decided about: the request was taken back, or the person at the client gave no \
+             decision. Ask again only if it is still needed.",
         ),
         State::Consumed | State::Succeeded | State::Failed | State::Unknown => (
             "used",

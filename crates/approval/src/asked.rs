@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use callward_core::{
-    Delivery, Effect, ErrorKind, Principal, ReplicaSetId, SafetyLevel, ToolCall, ToolError,
-    ToolName,
+    Approver, Delivery, Effect, ErrorKind, Principal, ReplicaSetId, SafetyLevel, ToolCall,
+    ToolError, ToolName,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -42,6 +42,12 @@ pub struct Asked {
     pub safety: SafetyLevel,
     /// Why approval is needed, for a person.
     pub reason: Cow<'static, str>,
+    /// Who approves. Default: an operator.
+    #[serde(default)]
+    pub by: Approver,
+    /// The roles, of which an operator that decides must have one. Default: none are needed.
+    #[serde(default)]
+    pub roles: Vec<String>,
 }
 
 impl Asked {
@@ -78,6 +84,8 @@ impl Asked {
             effect,
             safety: effect.safety_level(),
             reason: reason.into(),
+            by: Approver::default(),
+            roles: Vec::new(),
         })
     }
 

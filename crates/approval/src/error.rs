@@ -78,6 +78,9 @@ pub enum ApprovalError {
     /// The principal that asks cannot decide.
     #[error("a request is not decided by the one that asks")]
     DecidedByTheOneThatAsks,
+    /// The rule that asks wants a decision of one who has another role.
+    #[error("a request is decided by one who has the role {}", .0.join(" or "))]
+    LacksRole(Vec<String>),
     /// Only the principal that asks can withdraw a request.
     #[error("a request is withdrawn by the one that asks only")]
     NotTheOneThatAsks,

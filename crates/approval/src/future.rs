@@ -1,19 +1,20 @@
 //! A call that is asked about.
 
-use std::borrow::Cow;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use callward_core::trail::{Decision, Stage, Verdict};
 use callward_core::{
-    BoxFuture, CallContext, ProgressSink, ToolCall, ToolError, ToolOutput, ToolService,
+    Approver, BoxFuture, CallContext, ConfirmOutcome, Confirmation, ProgressSink, ToolCall,
+    ToolError, ToolOutput, ToolService,
 };
 use futures_util::future::Either;
 use tokio::time::Instant;
 
-use crate::layer::Shared;
-use crate::{ApprovalError, Asked, Execution, Outcome, Request, State, answer};
+use crate::layer::{Shared, Why};
+use crate::{ApprovalError, Asked, Execution, Outcome, Request, State, answer, client};
 
 type Output = Result<ToolOutput, ToolError>;
 
@@ -28,10 +29,11 @@ pub(crate) async fn ask<S: ToolService>(
     shared: Arc<Shared>,
     mut inner: S,
     call: ToolCall,
-    reason: Cow<'static, str>,
+    why: Why,
 ) -> Output {
     let (began, approvals) = (Instant::now(), &shared.approvals);
-    let asked = Asked::of(&call, reason)?;
+    let mut asked = Asked::of(&call, why.reason)?;
+    (asked.by, asked.roles) = (shared.approver(why.by, &call)?, why.roles);
     if call.round.is_some()
         && let Some(execution) = approvals.resume(&asked).await?
     {
@@ -40,18 +42,85 @@ pub(crate) async fn ask<S: ToolService>(
     }
     let mut request = approvals.request(asked).await?;
     if request.state == State::Pending {
-        request = hold(&shared, &call, &request, began).await?;
+        request = decision(&shared, &call, &request, began).await?;
     }
     if request.state != State::Approved {
-        return Ok(answer::of(&request, request.state));
+        note(&call, &request, request.state);
+        // the state of a round ends with the process
+        let comes_again = call.takes_rounds && !approvals.is_closed();
+        return Ok(match request.state {
+            State::Pending if comes_again => ToolOutput::waits(),
+            state => answer::of(&request, state),
+        });
     }
     ready(&mut inner).await?;
     match approvals.consume(&request.id).await {
-        Ok(execution) => run(inner, call, execution, began).await,
+        Ok(execution) => {
+            note(&call, execution.request(), State::Approved);
+            run(inner, call, execution, began).await
+        }
         // an equal call was faster, or the time was over
-        Err(ApprovalError::Ended { state, .. }) => Ok(answer::of(&request, state)),
+        Err(ApprovalError::Ended { state, .. }) => {
+            note(&call, &request, state);
+            Ok(answer::of(&request, state))
+        }
         Err(error) => Err(error.into()),
     }
+}
+
+/// Waits for a decision: of the client, if that counts, or of an operator.
+async fn decision(
+    shared: &Shared,
+    call: &ToolCall,
+    request: &Request,
+    began: Instant,
+) -> Result<Arc<Request>, ToolError> {
+    let approvals = &shared.approvals;
+    let asked = client::of(call).filter(|_| request.asked.by == Approver::Client);
+    let asked = asked.and_then(|client| Some((client, approvals.asking(&request.id)?)));
+    match asked {
+        Some((client, _asking)) => {
+            let _waits = call.progress().map(|sink| Waits::begin(sink.clone()));
+            client::ask(approvals, client, request).await
+        }
+        None => hold(shared, call, request, began).await,
+    }
+}
+
+/// Writes into the record of a call what came of its request.
+fn note(call: &ToolCall, request: &Request, state: State) {
+    let Some(record) = &call.record else {
+        return;
+    };
+    let outcome = match state {
+        State::Approved => ConfirmOutcome::Approved,
+        State::Denied => ConfirmOutcome::Denied,
+        State::Pending => ConfirmOutcome::Waiting,
+        State::Expired => ConfirmOutcome::Expired,
+        State::Withdrawn => ConfirmOutcome::Withdrawn,
+        _ => ConfirmOutcome::Used,
+    };
+    let decision = request.decision.as_ref();
+    record.decided(|| {
+        let id = &request.id;
+        let by = decision.map(|it| format!(" by `{}` ({})", it.by.as_str(), it.channel));
+        let why = format!("request {id} is {outcome}{}", by.unwrap_or_default());
+        let word = if outcome == ConfirmOutcome::Approved {
+            Verdict::Pass
+        } else {
+            Verdict::Refused
+        };
+        Decision::new(Stage::Confirm, word, why)
+    });
+    record.with(|facts| {
+        facts.confirmation = Some(Arc::new(Confirmation {
+            outcome,
+            request: request.id.as_str().into(),
+            arguments_digest: request.asked.arguments_digest.clone(),
+            by: decision.map(|decision| decision.by.clone()),
+            channel: decision.map(|decision| decision.channel.clone()),
+        }));
+    });
 }
 
 async fn ready<S: ToolService>(inner: &mut S) -> Result<(), ToolError> {
@@ -72,7 +141,8 @@ async fn hold(
         next += PROGRESS;
         let until = sink.as_ref().map_or(end, |_| next.min(end));
         let request = shared.approvals.wait(&request.id, until).await?;
-        if request.state != State::Pending || Instant::now() >= end {
+        let is_over = Instant::now() >= end || shared.approvals.is_closed();
+        if request.state != State::Pending || is_over {
             return Ok(request);
         }
         if let Some(Waits(sink)) = &sink {

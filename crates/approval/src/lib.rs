@@ -7,7 +7,7 @@
 //! that was certainly not sent gives the approval back until it expires; any other end uses it up,
 //! and one without an outcome is `unknown` and never repeated. The principal that asks never
 //! decides. A call waits up to [`ApprovalConfig::hold`], without a permit or a running deadline,
-//! and then ends with an answer (`isError`) that says to ask again. An equal call joins a pending
+//! and then ends with an answer that says to ask again. An equal call joins a pending
 //! request. A denial bars equal calls for [`ApprovalConfig::cool_off`].
 //!
 //! A further round of an approved call whose server asked for input is not asked about again, nor
@@ -23,6 +23,7 @@
 mod answer;
 mod asked;
 mod canonical;
+mod client;
 mod clock;
 mod config;
 mod error;

@@ -1,9 +1,11 @@
 //! The requests of a process: makes, decides and runs them.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use callward_core::Principal;
-use tokio::sync::{broadcast, oneshot};
+use parking_lot::Mutex;
+use tokio::sync::{broadcast, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 
@@ -29,6 +31,10 @@ pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) config: ApprovalConfig,
     events: broadcast::Sender<Arc<Request>>,
+    /// Becomes `true` when no call waits any more.
+    closed: watch::Sender<bool>,
+    /// The requests that clients are being asked about.
+    asking: Mutex<HashSet<RequestId>>,
     sweeper: AbortHandle,
 }
 
@@ -51,6 +57,8 @@ impl Approvals {
             store: Arc::new(store),
             config,
             events: broadcast::Sender::new(MAX_EVENTS),
+            closed: watch::Sender::default(),
+            asking: Mutex::default(),
             sweeper: tokio::spawn(sweep::run(inner.clone())).abort_handle(),
         }));
         for request in approvals.0.store.list().await? {
@@ -153,7 +161,27 @@ impl Approvals {
         self.0.events.subscribe()
     }
 
-    /// Waits until a request is not pending any more, or until this time; returns it as it is then.
+    /// Ends all waits, now and from now on: the process stops, and calls are answered. Requests
+    /// stay open.
+    pub fn close(&self) {
+        self.0.closed.send_replace(true);
+    }
+
+    /// Returns `true` once it is [closed](Self::close).
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        *self.0.closed.borrow()
+    }
+
+    /// Notes that a client is asked about a request, until the guard is dropped; `None` if one is
+    /// asked already.
+    pub(crate) fn asking(&self, id: &RequestId) -> Option<Asking> {
+        let is_first = self.0.asking.lock().insert(id.clone());
+        is_first.then(|| Asking(self.clone(), id.clone()))
+    }
+
+    /// Waits until a request is not pending any more, until this time, or until it is
+    /// [closed](Self::close); returns the request as it is then.
     ///
     /// # Errors
     ///
@@ -161,15 +189,20 @@ impl Approvals {
     pub async fn wait(&self, id: &RequestId, until: Instant) -> Answer {
         // before the look, so that no change is missed between the two
         let mut events = self.0.events.subscribe();
+        let mut closed = self.0.closed.subscribe();
         loop {
             let request = self.get(id).await?;
-            if request.state != State::Pending || Instant::now() >= until {
+            let is_over = Instant::now() >= until || *closed.borrow_and_update();
+            if request.state != State::Pending || is_over {
                 return Ok(request);
             }
             let next = sweep::deadline(&request, self.0.store.is_shared()).min(until);
             // until an event of this request, or one that was missed
             let others = async { while events.recv().await.is_ok_and(|other| other.id != *id) {} };
-            let _ = timeout_at(next, others).await;
+            tokio::select! {
+                _ = timeout_at(next, others) => {}
+                _ = closed.changed() => {}
+            }
         }
     }
 
@@ -251,6 +284,15 @@ impl Approvals {
         tracing::info!(%id, %state, set = %asked.set, tool = %asked.tool, "approval");
         // fails if there is no listener
         let _ = self.0.events.send(request.clone());
+    }
+}
+
+/// A request that a client is asked about.
+pub(crate) struct Asking(Approvals, RequestId);
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.0.0.asking.lock().remove(&self.1);
     }
 }
 

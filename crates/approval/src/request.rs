@@ -82,6 +82,9 @@ pub struct Decision {
     /// Who decides.
     #[serde(with = "principal")]
     pub by: Principal,
+    /// The roles that they have.
+    #[serde(default)]
+    pub roles: Vec<String>,
     /// Where: `cli`, say.
     pub channel: String,
     /// What the caller is to know, if anything.

@@ -30,12 +30,12 @@ impl<S: ToolService> Service<ToolCall> for Approval<S> {
             .shared
             .as_ref()
             .and_then(|shared| Some((shared, shared.asks(&call)?)));
-        let Some((shared, reason)) = asks else {
+        let Some((shared, why)) = asks else {
             return ApprovalFuture::Left(self.inner.call(call));
         };
         // what was made ready goes: a call that waits for a person holds no permit
         let inner = self.inner.clone();
         self.inner = inner.clone();
-        ApprovalFuture::Right(Box::pin(ask(shared.clone(), inner, call, reason)))
+        ApprovalFuture::Right(Box::pin(ask(shared.clone(), inner, call, why)))
     }
 }

@@ -1,6 +1,6 @@
 //! How the state of a request changes. Pure: the time is an argument.
 
-use callward_core::Principal;
+use callward_core::{Approver, Principal};
 
 use crate::clock::millis;
 use crate::{
@@ -12,6 +12,8 @@ use crate::{
 pub(crate) enum Step {
     /// A person decides.
     Decide(Decision),
+    /// The person at the client that asks decides, where that counts.
+    Answer { approves: bool },
     /// This principal takes it back.
     Withdraw(Principal),
     /// Its time is over.
@@ -36,14 +38,44 @@ impl Step {
 
     fn apply(self, was: &Request, next: &mut Request, now: u64) -> Result<State, ApprovalError> {
         let is_overdue = was.is_overdue(now);
+        let ended = || ApprovalError::Ended {
+            id: was.id.clone(),
+            state: if is_overdue {
+                State::Expired
+            } else {
+                was.state
+            },
+        };
         match (self, was.state) {
             (Self::Decide(decision), _) if decision.by == was.asked.principal => {
                 Err(ApprovalError::DecidedByTheOneThatAsks)
             }
+            (Self::Decide(decision), _)
+                if !was.asked.roles.is_empty()
+                    && !decision
+                        .roles
+                        .iter()
+                        .any(|has| was.asked.roles.contains(has)) =>
+            {
+                Err(ApprovalError::LacksRole(was.asked.roles.clone()))
+            }
+            (Self::Answer { approves }, State::Pending)
+                if !is_overdue && was.asked.by == Approver::Client =>
+            {
+                next.decision = Some(Decision {
+                    approves,
+                    by: was.asked.principal.clone(),
+                    roles: Vec::new(),
+                    channel: "client".to_owned(),
+                    note: None,
+                });
+                next.decided_ms = Some(now);
+                Ok(decided(approves))
+            }
             (Self::Decide(decision), State::Pending) if !is_overdue => {
                 let approves = decision.approves;
                 (next.decision, next.decided_ms) = (Some(decision), Some(now));
-                Ok([State::Denied, State::Approved][usize::from(approves)])
+                Ok(decided(approves))
             }
             (Self::Withdraw(by), _) if by != was.asked.principal => {
                 Err(ApprovalError::NotTheOneThatAsks)
@@ -70,11 +102,16 @@ impl Step {
                 })
             }
             (Self::Lose, State::Consumed) => Ok(State::Unknown),
-            (_, state) => Err(ApprovalError::Ended {
-                id: was.id.clone(),
-                state: if is_overdue { State::Expired } else { state },
-            }),
+            _ => Err(ended()),
         }
+    }
+}
+
+const fn decided(approves: bool) -> State {
+    if approves {
+        State::Approved
+    } else {
+        State::Denied
     }
 }
 
@@ -148,6 +185,7 @@ pub(crate) mod tests {
         Step::Decide(Decision {
             approves,
             by: Principal::new(by),
+            roles: Vec::new(),
             channel: "cli".to_owned(),
             note: Some("no".to_owned()),
         })

@@ -41,10 +41,14 @@ pub(crate) async fn run(inner: Weak<Inner>) {
     }
 }
 
+/// Returns how long a request can still be decided, or run.
+pub(crate) fn left(request: &Request) -> Duration {
+    Duration::from_millis(request.expires_ms.saturating_sub(now_ms()))
+}
+
 /// Returns when a pending request is to be looked at again, if nothing wakes before.
 pub(crate) fn deadline(request: &Request, is_shared: bool) -> Instant {
-    let left = request.expires_ms.saturating_sub(now_ms());
-    let left = Duration::from_millis(left);
+    let left = left(request);
     Instant::now() + if is_shared { left.min(PAUSE) } else { left }
 }
 

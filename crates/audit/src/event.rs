@@ -112,6 +112,16 @@ impl Recorder {
         }
         let skips = plan.confirm == ConfirmRule::Skip;
         out.put("confirm", if skips { "skip" } else { "ask" });
+        let approval = facts.confirmation.as_ref().map(|it| {
+            json!({
+                "request": it.request,
+                "outcome": it.outcome,
+                "arguments_digest": it.arguments_digest,
+                "by": it.by.as_ref().map(|by| by.as_str()),
+                "channel": it.channel,
+            })
+        });
+        out.put("approval", approval);
         let server = facts.server.as_ref().map(|(server, _)| server);
         let server = server.or_else(|| error?.server.as_ref());
         out.put("server", server.map(|server| server.as_str()));

@@ -15,6 +15,7 @@ pub struct AuthorizeLayer {
     pub(crate) policy: Arc<Policy>,
     pub(crate) refused: Option<Refused>,
     pub(crate) decide: Option<Arc<dyn Decide>>,
+    pub(crate) can_ask: bool,
 }
 
 /// Decides about calls that the rules allow, outside of this process.
@@ -62,6 +63,15 @@ impl AuthorizeLayer {
     #[must_use]
     pub fn decided_by(mut self, decide: Arc<dyn Decide>) -> Self {
         self.decide = Some(decide);
+        self
+    }
+
+    /// Passes calls on that a rule asks about, with the rule in their
+    /// [context](callward_core::CallContext::ask): a layer inside has them approved. Default: they
+    /// are refused.
+    #[must_use]
+    pub const fn with_approvals(mut self) -> Self {
+        self.can_ask = true;
         self
     }
 

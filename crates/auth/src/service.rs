@@ -6,7 +6,8 @@ use std::task::{Context, Poll};
 
 use callward_core::trail::{Decision, Stage, Verdict as Word};
 use callward_core::{
-    Authorization, BoxFuture, Delivery, ErrorKind, ToolCall, ToolError, ToolOutput, ToolService,
+    Ask, Authorization, BoxFuture, Delivery, ErrorKind, ToolCall, ToolError, ToolOutput,
+    ToolService,
 };
 use futures_util::future::Either;
 use tower_service::Service;
@@ -36,11 +37,12 @@ impl<S: ToolService> Service<ToolCall> for Authorize<S> {
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, call: ToolCall) -> Self::Future {
+    fn call(&mut self, mut call: ToolCall) -> Self::Future {
         let layer = &self.layer;
-        let refused = check(&layer.policy, &call).inspect_err(|error| layer.note(&call, error));
-        if let Err(error) = refused {
-            return Either::Right(Either::Left(ready(Err(error))));
+        match check(layer, &call).inspect_err(|error| layer.note(&call, error)) {
+            Ok(None) => {}
+            Ok(ask) => call.context_mut().ask = ask,
+            Err(error) => return Either::Right(Either::Left(ready(Err(error)))),
         }
         let Some(decide) = &layer.decide else {
             return Either::Left(self.inner.call(call));
@@ -81,21 +83,23 @@ fn refused_outside(call: &ToolCall, error: &mut ToolError, policy: &Policy) {
     error.authorization = Some(by);
 }
 
-/// Decides about a call, and writes the decision into its record.
-fn check(policy: &Policy, call: &ToolCall) -> Result<(), ToolError> {
+/// Decides about a call, and writes the decision into its record. Returns the rule that asks.
+fn check(layer: &AuthorizeLayer, call: &ToolCall) -> Result<Option<Arc<Ask>>, ToolError> {
+    let policy = &layer.policy;
     let is_limited = call.caller().credential.scopes.is_some();
     if policy.is_open() && !is_limited {
-        return Ok(());
+        return Ok(None);
     }
     let tool = call.tool();
     let ruling = policy.decide(call.caller(), tool, call.applied(), call.arguments());
     if let Some(record) = &call.record {
         record.with(|facts| facts.authorization = Some(ruling.by.clone()));
-        record.decided(|| ruling.decision());
+        record.decided(|| ruling.decision(layer.can_ask));
     }
     let refused = |kind, text: String| ToolError::new(kind, Delivery::NotSent, text);
     let mut error = match ruling.verdict {
-        Verdict::Allow => return Ok(()),
+        Verdict::Allow => return Ok(None),
+        Verdict::Ask if layer.can_ask => return Ok(ruling.ask),
         Verdict::Deny => {
             let own = || format!("{}.{}", tool.set(), tool.name());
             let asked = call.asked_as.as_deref();

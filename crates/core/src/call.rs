@@ -11,7 +11,7 @@ use crate::idempotency::MadeKey;
 use crate::refine::Applied;
 use crate::trail::Decision;
 use crate::{
-    Attempt, Baggage, CallClient, CallMeta, CallPlan, CallRecord, Caller, ClientCapabilities,
+    Ask, Attempt, Baggage, CallClient, CallMeta, CallPlan, CallRecord, Caller, ClientCapabilities,
     IdempotencyKey, Inbound, Owner, ProgressSink, Round, ServerId, Tool, TraceContext,
 };
 
@@ -65,6 +65,10 @@ pub struct CallContext {
     pub client: Option<CallClient>,
     /// What the client declares, also where it cannot be asked. Servers may answer by it.
     pub capabilities: ClientCapabilities,
+    /// The client understands a result that asks it to call again (2026-07-28).
+    pub takes_rounds: bool,
+    /// The rule that says that a person must approve the call, if one does.
+    pub ask: Option<Arc<Ask>>,
     /// The answers that a further round of the call brings, if it is one.
     pub round: Option<Arc<Round>>,
     /// The only server that may get the call, if there is only one.

@@ -25,6 +25,7 @@
 mod words;
 
 mod annotations;
+mod ask;
 mod attempt;
 mod call;
 mod call_meta;
@@ -66,6 +67,7 @@ pub mod trail;
 mod weight;
 
 pub use annotations::{AnnotationProblem, Annotations, Complexity, SecurityLevel};
+pub use ask::{Approver, Ask, ConfirmOutcome, Confirmation};
 pub use attempt::{Attempt, ChosenServer, Share, TimeShare};
 pub use call::{CallContext, ToolCall};
 pub use call_meta::CallMeta;

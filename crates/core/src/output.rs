@@ -24,6 +24,9 @@ pub enum OutputStatus {
     Complete,
     /// The server asks for input first: one round of a multi-round exchange.
     InputRequired,
+    /// The call waits for a person's approval, and is to be sent again: it has no answer of a
+    /// server.
+    Waits,
     /// The call goes on as a task.
     Task,
     /// Anything else the server named: an extension we do not know.
@@ -168,6 +171,14 @@ impl ToolOutput {
         }
         body.push('}');
         Self::new(body.into(), is_error, OutputStatus::Complete)
+    }
+
+    /// Makes the answer of a call that [waits](OutputStatus::Waits): the client sends it again,
+    /// with a state that whoever serves it adds.
+    #[must_use]
+    pub fn waits() -> Self {
+        let body = Bytes::from_static(br#"{"resultType":"input_required"}"#);
+        Self::new(body, false, OutputStatus::Waits)
     }
 
     fn new(body: Bytes, is_error: bool, status: OutputStatus) -> Self {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward::approval::Approvals;
+use callward::approval::ApprovalLayer;
 use callward::auth::Policy;
 use callward::cache::ToolScopes;
 use callward::core::PeerObserver;
@@ -50,7 +50,7 @@ pub(crate) fn stack(
     environment: Environment,
     telemetry: &Telemetry,
     only_client: Option<&OnlyClient>,
-    approvals: Option<Approvals>,
+    approvals: ApprovalLayer,
 ) -> Result<Running, AppError> {
     let upstream = |server| {
         let observer = Some(telemetry.observer());
@@ -74,7 +74,7 @@ pub(crate) fn stack_over(
     upstreams: Vec<Upstream>,
     servers: Vec<Server>,
     counts: &Telemetry,
-    approvals: Option<Approvals>,
+    approvals: ApprovalLayer,
 ) -> Result<Running, AppError> {
     let (limits, listing_timeout) = timed(config)?;
     let audit = config.audit.path.as_ref();
@@ -86,8 +86,8 @@ pub(crate) fn stack_over(
     let lexicon = config.lexicon.clone();
     let stack = with(Stack::builder(), lexicon, StackBuilder::lexicon);
     let stack = with(stack, webhook, |stack, it| stack.authorize_by(Arc::new(it)));
-    let stack = with(stack, approvals, StackBuilder::approvals);
     let stack = with(stack, audit, StackBuilder::audit)
+        .approvals(approvals)
         .authorize(Policy::new(
             config.authorize.clone(),
             config.authorize_default,

@@ -157,7 +157,8 @@ fn of_client(
     context.baggage = baggage;
     context.capabilities = request.capabilities;
     context.client.clone_from(&exchange.client);
-    if exchange.binding.is_some() || request.capabilities.take_tasks() {
+    context.takes_rounds = exchange.binding.is_some();
+    if exchange.client.is_some() || request.capabilities.take_tasks() {
         // it names the server that asks, or runs the task
         context
             .record

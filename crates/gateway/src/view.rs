@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use callward::approval::ApprovalLayer;
 use callward::core::refine::{Applied, RefinedRule};
 use callward::core::resolve::{Provenance, Resolved};
 use callward::core::{CacheRule, Category, ConfirmRule, Field, Lifetime, RetryRule};
@@ -9,6 +10,7 @@ use callward::registry::Entry;
 use callward::{CallPlan, Candidate, Effect, Explanation, LearnedLifetime, Stack, Tool, ToolError};
 use serde_json::{Map, Value, json};
 
+use crate::approvals;
 use crate::config::show_duration;
 use crate::table::split;
 
@@ -146,7 +148,7 @@ fn verdict_source(plan: &CallPlan, resolved: &Resolved) -> String {
 
 /// Describes an explanation: of a tool as a whole, or of one call of it. The trail has what the
 /// layers would decide.
-pub(crate) fn explanation(explanation: &Explanation, asks_operator: bool) -> Value {
+pub(crate) fn explanation(explanation: &Explanation, layer: &ApprovalLayer) -> Value {
     let plan = explanation.plan();
     let (called, resolved) = (&explanation.tool, explanation.resolved());
     let values = json!(resolved.annotations);
@@ -184,7 +186,7 @@ pub(crate) fn explanation(explanation: &Explanation, asks_operator: bool) -> Val
     view["verify_with"] = json!(explanation.verifier().map(ToString::to_string));
     view["hints"] = resolved.provenance.iter().map(hint).collect();
     view["warnings"] = json!(resolved.warnings);
-    view["text"] = format!("{explanation}{}", ask_note(plan, asks_operator)).into();
+    view["text"] = format!("{explanation}{}", ask_note(plan, layer)).into();
     view["trail"] = json!(explanation.trail());
     view
 }
@@ -209,18 +211,13 @@ fn rule(rule: &RefinedRule) -> Value {
 }
 
 /// What a plan that asks for confirmation means at this gateway.
-fn ask_note(plan: &CallPlan, asks_operator: bool) -> &'static str {
-    match (plan.confirm, asks_operator) {
-        (ConfirmRule::Ask, true) => {
-            "\nThe plan asks for confirmation: each call waits for an operator, who decides with \
-             `callward approvals`, and is sent once if it is approved.\n"
+fn ask_note(plan: &CallPlan, layer: &ApprovalLayer) -> String {
+    match plan.confirm {
+        ConfirmRule::Ask => {
+            let who = approvals::described(layer);
+            format!("\nThe plan asks for confirmation: {who}\n")
         }
-        (ConfirmRule::Ask, false) => {
-            "\nThe plan asks for confirmation. The config has no `[approvals]`: no operator is asked, \
-             and the client is left to ask a person before it calls. The plan is in the `_meta` of \
-             the list of tools, for clients that read it.\n"
-        }
-        _ => "",
+        _ => String::new(),
     }
 }
 

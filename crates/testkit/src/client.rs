@@ -11,7 +11,11 @@ use parking_lot::Mutex;
 
 /// A client that answers each question at once, and notes it and each notification.
 #[derive(Debug, Default)]
-pub struct MockClient(Mutex<Vec<Bytes>>);
+pub struct MockClient {
+    seen: Mutex<Vec<Bytes>>,
+    /// Its answer to each question; `None` for `{}`.
+    answer: Option<&'static str>,
+}
 
 impl MockClient {
     /// Returns a client, and the call as it makes it: it may be asked for input in forms.
@@ -19,9 +23,22 @@ impl MockClient {
         Self::make_with(call, false)
     }
 
+    /// The same; it answers each question so.
+    pub fn answering(call: ToolCall, answer: &'static str) -> (Arc<Self>, ToolCall) {
+        let client = Self {
+            answer: Some(answer),
+            ..Self::default()
+        };
+        Self::of(client, call, false)
+    }
+
     /// The same; with `takes_rounds` it is asked by results.
-    pub fn make_with(mut call: ToolCall, takes_rounds: bool) -> (Arc<Self>, ToolCall) {
-        let client = Arc::new(Self::default());
+    pub fn make_with(call: ToolCall, takes_rounds: bool) -> (Arc<Self>, ToolCall) {
+        Self::of(Self::default(), call, takes_rounds)
+    }
+
+    fn of(client: Self, mut call: ToolCall, takes_rounds: bool) -> (Arc<Self>, ToolCall) {
+        let client = Arc::new(client);
         let context = call.context_mut();
         context.capabilities = ClientCapabilities::parse(br#"{"elicitation":{}}"#);
         context.client = Some(CallClient::new(client.clone(), takes_rounds));
@@ -44,7 +61,7 @@ impl MockClient {
 
     /// Returns the parameters of the questions so far.
     pub fn questions(&self) -> Vec<Bytes> {
-        self.0.lock().clone()
+        self.seen.lock().clone()
     }
 }
 
@@ -54,11 +71,12 @@ impl ClientPeer for MockClient {
         _: ClientMethod,
         params: Bytes,
     ) -> BoxFuture<'static, Result<Bytes, ClientRefusal>> {
-        self.0.lock().push(params);
-        Box::pin(ready(Ok(Bytes::from_static(b"{}"))))
+        self.seen.lock().push(params);
+        let answer = self.answer.unwrap_or("{}");
+        Box::pin(ready(Ok(Bytes::from_static(answer.as_bytes()))))
     }
 
     fn notify(&self, _: &'static str, params: &[u8]) {
-        self.0.lock().push(Bytes::copy_from_slice(params));
+        self.seen.lock().push(Bytes::copy_from_slice(params));
     }
 }

@@ -31,6 +31,7 @@ pub(crate) fn decision(approves: bool, note: Option<&str>) -> Decision {
     Decision {
         approves,
         by: Principal::new("ops"),
+        roles: Vec::new(),
         channel: "cli".to_owned(),
         note: note.map(ToOwned::to_owned),
     }

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 mod bed;
+mod client;
 mod decisions;
 #[cfg(feature = "store")]
 mod file;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use callward_core::refine::{Applied, ArgumentsRead};
 use callward_core::trail::{Decision, Stage, Verdict as Word};
-use callward_core::{Authorization, Caller, Effect, Tool};
+use callward_core::{Ask, Authorization, Caller, Effect, Tool};
 use sha2::{Digest, Sha256};
 
 pub use self::glob::{Glob, ToolGlob};
@@ -59,14 +59,21 @@ pub struct Ruling {
     pub verdict: Verdict,
     /// The rule that decided.
     pub by: Arc<Authorization>,
+    /// Of [`Verdict::Ask`]: the rule, and who approves.
+    pub ask: Option<Arc<Ask>>,
 }
 
 impl Ruling {
-    /// Returns the ruling as the decision of a stage.
-    pub fn decision(&self) -> Decision {
+    /// Returns the ruling as the decision of a stage. Where calls can be approved, one that asks is
+    /// passed on.
+    pub fn decision(&self, can_ask: bool) -> Decision {
         let rule = &self.by.rule;
         let (word, why) = match self.verdict {
             Verdict::Allow => (Word::Pass, format!("by rule `{rule}`")),
+            Verdict::Ask if can_ask => (
+                Word::Ask,
+                format!("by rule `{rule}`: a person must approve the call"),
+            ),
             Verdict::Ask => (
                 Word::Ask,
                 format!("by rule `{rule}`; approvals are not configured, so it is refused"),
@@ -168,6 +175,7 @@ impl Policy {
             Then::Ask => Verdict::Ask,
             Then::Allow => Verdict::Allow,
         };
+        let ask = (verdict == Verdict::Ask).then(|| self.ask(by)).flatten();
         let by = match (verdict, self.notes.get(by)) {
             (Verdict::Allow | Verdict::Ask | Verdict::Deny, Some(note)) => note.clone(),
             _ => Arc::new(Authorization {
@@ -175,7 +183,17 @@ impl Policy {
                 policy: self.revision.clone(),
             }),
         };
-        Ruling { verdict, by }
+        Ruling { verdict, by, ask }
+    }
+
+    /// Returns how a rule asks, by its place, or the default.
+    fn ask(&self, place: usize) -> Option<Arc<Ask>> {
+        let rule = self.rules.get(place);
+        Some(Arc::new(Ask {
+            rule: self.notes.get(place)?.rule.clone(),
+            by: rule.and_then(|rule| rule.by),
+            roles: rule.map_or_else(Vec::new, |rule| rule.approvers.elements().to_vec()),
+        }))
     }
 
     /// Returns `true` if the tool is listed for the caller: some call of it may not be denied.

@@ -1,7 +1,7 @@
 //! One rule: whom and what it concerns, and what it decides.
 
 use callward_core::refine::Applied;
-use callward_core::{Caller, Effect, SafetyLevel, SecurityLevel, Tool, When, words};
+use callward_core::{Approver, Caller, Effect, SafetyLevel, SecurityLevel, Tool, When, words};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{Glob, ToolGlob};
@@ -58,6 +58,12 @@ pub struct Rule {
     pub when: Option<When>,
     /// What the rule decides.
     pub then: Then,
+    /// Of a rule that asks: who approves. Default: whoever approves other calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Approver>,
+    /// Of a rule that asks: the roles, of which an operator that decides must have one.
+    #[serde(default)]
+    pub approvers: AnyOf<String>,
 }
 
 impl Rule {

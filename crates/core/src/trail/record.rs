@@ -7,7 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::{Decision, Stage, Verdict};
-use crate::{Attempt, ErrorKind, RouteDecision, ServerId};
+use crate::{Attempt, Confirmation, ErrorKind, RouteDecision, ServerId};
 
 words! {
     /// What the cache did with a call.
@@ -96,6 +96,8 @@ pub struct Authorization {
 pub struct CallFacts {
     /// The rule that allowed or refused it, where there are rules.
     pub authorization: Option<Arc<Authorization>>,
+    /// The request for approval, if a person was asked.
+    pub confirmation: Option<Arc<Confirmation>>,
     /// What the cache did.
     pub cache: CacheStatus,
     /// Why the cache sent the call without a look-up.

@@ -126,7 +126,7 @@ impl Stage {
         use Verdict as V;
         match self {
             Self::Plan => &[V::ReadOnly, V::Idempotent, V::Mutating, V::Destructive],
-            Self::Confirm => &[V::Skip, V::Ask],
+            Self::Confirm => &[V::Skip, V::Ask, V::Pass, V::Refused],
             Self::Audit => &[V::Partial, V::Full, V::Written, V::Dropped],
             Self::Authorize => &[V::Pass, V::Ask, V::Refused],
             Self::Cache => &[

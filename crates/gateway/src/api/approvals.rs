@@ -119,6 +119,7 @@ async fn decided(
     let decision = Decision {
         approves,
         by: caller.principal.clone(),
+        roles: caller.credential.roles.iter().cloned().collect(),
         channel: match order.channel {
             Channel::Api => "api".to_owned(),
             Channel::Cli => "cli".to_owned(),
@@ -166,12 +167,14 @@ fn refused(error: &ApprovalError) -> Refused {
     let status = match error {
         ApprovalError::NotFound(_) => StatusCode::NOT_FOUND,
         ApprovalError::Ended { .. } => StatusCode::CONFLICT,
-        ApprovalError::DecidedByTheOneThatAsks => StatusCode::FORBIDDEN,
+        ApprovalError::DecidedByTheOneThatAsks | ApprovalError::LacksRole(_) => {
+            StatusCode::FORBIDDEN
+        }
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
-    let advice = match status {
-        StatusCode::FORBIDDEN => ": another operator has to",
-        StatusCode::CONFLICT => " already",
+    let advice = match error {
+        ApprovalError::DecidedByTheOneThatAsks => ": another operator has to",
+        ApprovalError::Ended { .. } => " already",
         _ => "",
     };
     (status, format!("{error}{advice}"))
@@ -205,6 +208,8 @@ fn summary(request: &Request) -> Value {
         "principal": asked.principal.as_str(),
         "effect": asked.effect,
         "reason": asked.reason,
+        "by": asked.by,
+        "roles": asked.roles,
         "arguments_digest": asked.arguments_digest,
         "created": time(request.created_ms),
         "expires": time(request.expires_ms),

@@ -179,9 +179,9 @@ async fn explain(
         Some(caller) => stack.explain_as(&tool, &caller),
         None => stack.explain(&tool),
     });
-    let asks = stack.approvals().is_some();
+    let layer = stack.approval_layer();
     match explained {
-        Ok(explanation) => json(StatusCode::OK, &view::explanation(&explanation, asks)),
+        Ok(explanation) => json(StatusCode::OK, &view::explanation(&explanation, layer)),
         Err(error) => refusal(&error),
     }
 }

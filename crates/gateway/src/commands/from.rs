@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use callward::{Instances, ServerId};
 use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
 
 use crate::api::{self, Remote};
-use crate::approvals;
+use crate::approvals::{self, Operators};
 use crate::args::{From, Run};
 use crate::assemble::{self, Environment};
 use crate::commands::run::failure;
@@ -60,7 +61,10 @@ impl Place {
         let telemetry = Telemetry::exporting(None)?;
         let approvals = match calls {
             // a gateway that runs with the same config has them open, and would decide
-            true => approvals::open(&config, from.config.as_deref(), state, false).await?,
+            true => {
+                let (file, never) = (from.config.as_deref(), CancellationToken::new());
+                approvals::open(&config, file, state, Operators::Later, &never).await?
+            }
             false => approvals::only_shown(&config).await?,
         };
         let running = assemble::stack(&config, environment, &telemetry, None, approvals)?;

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use callward_mcp::client::Upstream;
 use tokio::sync::watch;
 
+use crate::approvals::Operators;
 use crate::args::Run;
 use crate::assemble::{self, Environment};
 use crate::backend::StackBackend;
@@ -31,11 +32,6 @@ pub(crate) async fn run(args: Run, state: Option<&StateDir>, log: &Log) -> Outco
     if let Some(address) = args.http {
         serve::listen_at(address, &mut config)?;
     }
-    if config.approvals.is_some() && args.http.is_none() {
-        let text = "`[approvals]`: over stdio there is no admin listener, so that no operator can \
-                    decide; add --http, or use `callward serve`";
-        return Err(AppError::Usage(text.to_owned()));
-    }
     let exporter = telemetry::exporter(&config.telemetry)?;
     log.start(exporter.as_ref());
     let listeners = match args.http {
@@ -46,7 +42,12 @@ pub(crate) async fn run(args: Run, state: Option<&StateDir>, log: &Log) -> Outco
     let recorder = Recorder::open(&args.recording)?;
     let (introduced, only_client) = watch::channel(None);
     let only_client = listeners.is_none().then_some(&only_client);
-    let approvals = approvals::open(&config, args.config.as_deref(), state, true).await?;
+    let operators = match listeners {
+        Some(_) => Operators::Here,
+        None => Operators::Nowhere,
+    };
+    let file = args.config.as_deref();
+    let approvals = approvals::open(&config, file, state, operators, &stop.closing).await?;
     let environment = Environment::Inherited;
     let running = assemble::stack(&config, environment, &telemetry, only_client, approvals)?;
     let runtime = Runtime::new(&config, running, telemetry, recorder, stop);

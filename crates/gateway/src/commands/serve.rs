@@ -13,6 +13,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 
 use crate::admin::access::{self, Access};
+use crate::approvals::Operators;
 use crate::args::Serve;
 use crate::assemble::{self, Environment};
 use crate::auth::Auth;
@@ -77,7 +78,8 @@ pub(crate) async fn run(mut args: Serve, state: Option<&StateDir>, log: &Log) ->
     let listeners = bind(&config, state).await?;
     let telemetry = Telemetry::exporting(exporter)?;
     let recorder = Recorder::open(&args.recording)?;
-    let approvals = approvals::open(&config, file, state, true).await?;
+    let (here, closing) = (Operators::Here, &stop.closing);
+    let approvals = approvals::open(&config, file, state, here, closing).await?;
     let running = match &args.config {
         Some(_) => assemble::stack(&config, Environment::Small, &telemetry, None, approvals)?,
         None => {

@@ -21,9 +21,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use callward::auth::rules::{Rule, Then};
-use callward::core::RuleSet;
 use callward::core::human::duration;
 use callward::core::infer::{Lexicon, VerbKind};
+use callward::core::{Approver, RuleSet};
 use callward::limit::PrincipalLimitConfig;
 use callward::loopguard::LoopGuardConfig;
 use callward::registry::KeptName;
@@ -126,6 +126,25 @@ impl Config {
         let auth = &self.auth;
         let by_token = auth.keys.is_on() || !auth.issuers.is_empty();
         by_token || auth.proxy.is_some() || self.http.tls.client_ca.is_some()
+    }
+
+    /// Returns how calls are asked about: as `[approvals]` says, or by default if clients are
+    /// identified; `None` if no call has to be approved.
+    pub(crate) fn asking(&self) -> Option<Asking> {
+        let default = || self.identifies().then(Asking::default);
+        self.approvals.clone().or_else(default)
+    }
+
+    /// Returns `true` if the file says that operators approve calls.
+    pub(crate) fn needs_operators(&self) -> bool {
+        let default = self.approvals.as_ref().map(|asking| asking.by);
+        let by_rule = |rule: &Rule| {
+            let by = rule.by.or(default).unwrap_or_default();
+            rule.then == Then::Ask && by == Approver::Operator
+        };
+        default == Some(Approver::Operator)
+            || self.authorize.iter().any(by_rule)
+            || (self.authorize_default == Then::Ask && default != Some(Approver::Client))
     }
 
     /// Reads and checks a file.

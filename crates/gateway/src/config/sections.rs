@@ -12,7 +12,7 @@ use callward::breaker::BreakerConfig;
 use callward::cache::CacheConfig;
 use callward::core::human::{duration, size};
 use callward::core::redact::{self, Redactor};
-use callward::core::{AuditScope, FreshnessMode};
+use callward::core::{Approver, AuditScope, FreshnessMode};
 use callward::router::RouterConfig;
 use callward::{PingConfig, Profile, StackBuilder};
 use callward_auth::ProxyConfig;
@@ -134,6 +134,8 @@ with_defaults! {
         pub(crate) cool_off: Duration = ApprovalConfig::default().cool_off,
         /// How many requests of one principal may be pending.
         pub(crate) pending: usize = ApprovalConfig::default().pending_per_principal,
+        /// Who approves calls, where no rule says it.
+        pub(crate) by: Approver,
     }
 }
 

@@ -14,8 +14,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use callward::core::{CallClient, OutputStatus, Round};
-use callward::{CallRecord, Delivery, ErrorKind, Principal, ServerId, ToolError, ToolOutput};
+use callward::core::{CallClient, Method, OutputStatus, Round};
+use callward::{
+    CallRecord, Caller, Delivery, ErrorKind, Principal, ServerId, ToolError, ToolOutput,
+};
 use callward_mcp::server::CallRequest;
 use callward_mcp::wire::object;
 use parking_lot::Mutex;
@@ -64,15 +66,28 @@ pub(crate) struct Exchange {
     pub(crate) client: Option<CallClient>,
     /// The client, and its questions, if it is asked by results.
     pub(crate) asks: Option<Asks>,
-    /// The request that asks, if its client is asked by results.
+    /// The request, if its client takes results that ask it to call again.
     pub(crate) binding: Option<Binding>,
 }
 
 /// The request that a state belongs to.
 #[derive(Clone)]
 pub(crate) struct Binding {
-    principal: Principal,
-    bytes: Vec<u8>,
+    caller: Arc<Caller>,
+    method: Method,
+    name: String,
+    arguments: Bytes,
+}
+
+impl Binding {
+    fn of(request: &CallRequest) -> Self {
+        Self {
+            caller: request.caller.clone(),
+            method: request.method,
+            name: request.name.clone(),
+            arguments: request.arguments.clone(),
+        }
+    }
 }
 
 impl Rounds {
@@ -106,10 +121,11 @@ impl Rounds {
             exchange.client = client.map(|client| CallClient::new(client, false));
             return Ok(Turn::Call(exchange));
         }
+        let binding = Binding::of(request);
         if request.request_state.is_some() || request.input_responses.is_some() {
-            let binding = self.binding(request);
             let state = request.request_state.as_ref();
-            let state = state.and_then(|state| self.sealer.open(&binding.bytes, state));
+            let bound = self.sealer.binding(&binding);
+            let state = state.and_then(|state| self.sealer.open(&bound, state));
             let answers = open::answers(request.input_responses.as_ref())?;
             match state.ok_or_else(unknown)? {
                 State::Server { id, state } => {
@@ -120,6 +136,8 @@ impl Rounds {
                     exchange.round = Some((Arc::new(round), id));
                 }
                 State::Task(_) => return Err(unknown()),
+                // its request is found by the call itself
+                State::Approval => {}
                 State::Open(number) => {
                     let waiting = self.open.lock().remove(&number);
                     let mut open = waiting.ok_or_else(unknown)?.call;
@@ -134,16 +152,9 @@ impl Rounds {
             client.calls(request);
             exchange.client = Some(CallClient::new(client.clone(), true));
             exchange.asks = Some((client, questions));
-            exchange.binding = Some(self.binding(request));
         }
+        exchange.binding = Some(binding);
         Ok(Turn::Call(exchange))
-    }
-
-    fn binding(&self, request: &CallRequest) -> Binding {
-        Binding {
-            principal: request.caller.principal.clone(),
-            bytes: self.sealer.binding(request),
-        }
     }
 
     /// Waits until an open call has an answer or asks. If it asks, it stays open for the next
@@ -159,7 +170,7 @@ impl Rounds {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let asked = open.asked();
         let state = self.sealed(&binding, State::Open(number))?;
-        self.keep(number, open, binding.principal)?;
+        self.keep(number, open, binding.caller.principal.clone())?;
         let result = format!(
             r#"{{"resultType":"input_required","inputRequests":{asked},"requestState":{state}}}"#
         );
@@ -233,10 +244,19 @@ impl Rounds {
         binding: Option<&Binding>,
         record: Option<&Arc<CallRecord>>,
     ) -> Result<ToolOutput, ToolError> {
-        if output.status() != OutputStatus::InputRequired {
-            return Ok(output);
+        let is_asking = match output.status() {
+            OutputStatus::Waits => false,
+            OutputStatus::InputRequired => true,
+            _ => return Ok(output),
+        };
+        let Some(binding) = binding else {
+            return Err(internal("it is not known which request asks for input"));
+        };
+        if !is_asking {
+            let state = self.sealed(binding, State::Approval)?;
+            return with_state(&output, &state);
         }
-        let (Some(binding), Some(id)) = (binding, answerer(record)) else {
+        let Some(id) = answerer(record) else {
             return Err(internal("it is not known which server asks for input"));
         };
         let own = object::get_member(output.body(), "requestState");
@@ -246,15 +266,21 @@ impl Rounds {
             .transpose()
             .map_err(|error| internal(error.to_string()))?;
         let state = self.sealed(binding, State::Server { id, state })?;
-        let sealed = object::set_member(output.body(), "requestState", state.as_bytes());
-        let sealed = sealed.map_err(|error| internal(error.to_string()))?;
-        ToolOutput::from_json(sealed).map_err(|error| internal(error.to_string()))
+        with_state(&output, &state)
     }
 
     fn sealed(&self, binding: &Binding, state: State) -> Result<String, ToolError> {
-        let sealed = self.sealer.seal(&binding.bytes, state, seal::LIFETIME);
+        let bound = self.sealer.binding(binding);
+        let sealed = self.sealer.seal(&bound, state, seal::LIFETIME);
         sealed.map_err(|_| internal("the state of the exchange cannot be sealed"))
     }
+}
+
+/// Puts a state, a JSON string, in place of the one of a result.
+fn with_state(output: &ToolOutput, state: &str) -> Result<ToolOutput, ToolError> {
+    let sealed = object::set_member(output.body(), "requestState", state.as_bytes());
+    let sealed = sealed.map_err(|error| internal(error.to_string()))?;
+    ToolOutput::from_json(sealed).map_err(|error| internal(error.to_string()))
 }
 
 /// Returns the server that answered a call.

@@ -7,13 +7,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use callward::core::{FingerprintKey, ToolName};
 use callward::{Principal, ReplicaSetId, ServerId};
-use callward_mcp::server::CallRequest;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::error::Unspecified;
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
+
+use super::Binding;
 
 /// How long a client may take for a round.
 pub(crate) const LIFETIME: Duration = Duration::from_secs(600);
@@ -30,6 +31,8 @@ pub(super) enum State {
     },
     /// A call that is still open, by its number.
     Open(u64),
+    /// A call that waits for approval.
+    Approval,
     /// A task of a server.
     Task(Task),
 }
@@ -79,7 +82,7 @@ impl Sealer {
 
     /// Returns what a state is bound to: the principal, the method, what it is about, and the
     /// arguments.
-    pub(super) fn binding(&self, request: &CallRequest) -> Vec<u8> {
+    pub(super) fn binding(&self, request: &Binding) -> Vec<u8> {
         let arguments = self.arguments.json(&request.arguments);
         let arguments = arguments.unwrap_or_else(|| self.arguments.bytes(&request.arguments));
         let principal = request.caller.principal.as_str();

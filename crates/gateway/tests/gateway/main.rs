@@ -4,6 +4,7 @@
 
 mod admin;
 mod approvals;
+mod asked_of;
 mod asks;
 mod audit;
 mod auth;

@@ -7,8 +7,8 @@ mod requests;
 use std::time::Duration;
 
 use callward_core::{
-    CacheStatus, CallFacts, ConfirmRule, Effect, ErrorKind, HedgeStatus, Method, ReplicaSetId,
-    ServerId, Tool, ToolName, is_invisible, written_out,
+    CacheStatus, CallFacts, ConfirmOutcome, ConfirmRule, Effect, ErrorKind, HedgeStatus, Method,
+    ReplicaSetId, ServerId, Tool, ToolName, is_invisible, written_out,
 };
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{BoundCounter, BoundHistogram, Counter, Histogram, Meter};
@@ -40,7 +40,8 @@ pub use observe::{Series, observe_counter, observe_gauge, observe_seconds, overf
 /// sessions are recorded where this is the
 /// [`PeerObserver`](callward_core::PeerObserver) of MCP servers and clients.
 ///
-/// **Confirmations.** A call whose plan asks a person counts as `unasked`, approved or not.
+/// **Confirmations.** A call whose plan, or a rule, wants approval counts by what came of it;
+/// `unasked` where the runtime asks no one.
 ///
 /// **Overhead** is a call's duration without the time at a server and in queues of limits. It is
 /// recorded for hits, and for calls of one attempt whose plan asks no person and that did not join
@@ -144,14 +145,17 @@ impl Metrics {
             // a cancelled call, and one that asks a person, wait for others
             if ending.is_some()
                 && call.confirm == ConfirmRule::Skip
+                && facts.confirmation.is_none()
                 && let Some(overhead) = overhead(facts, took, last_attempt)
             {
                 series.overhead.record(overhead.as_secs_f64());
             }
         });
-        if call.confirm != ConfirmRule::Skip {
+        if call.confirm != ConfirmRule::Skip || facts.confirmation.is_some() {
             let (tool, set) = (of_tool(call.tool.name()), of_set(call.tool.set()));
-            let outcome = KeyValue::new(label::OUTCOME, UNASKED);
+            let confirmation = facts.confirmation.as_ref();
+            let outcome = confirmation.map_or_else(ConfirmOutcome::default, |it| it.outcome);
+            let outcome = KeyValue::new(label::OUTCOME, outcome.as_str());
             self.confirmations.add(1, &[tool, set, outcome]);
         }
         for (waited, histogram) in [
@@ -204,9 +208,6 @@ fn overhead(facts: &CallFacts, took: Duration, last_attempt: Option<Duration>) -
     };
     Some(took.saturating_sub(elsewhere))
 }
-
-/// [`OUTCOME`](label::OUTCOME) of a call whose plan asks a person, where none was asked.
-const UNASKED: &str = "unasked";
 
 /// Returns the attribute that names a tool; of one that is offered, as others may be made up.
 #[must_use]

@@ -130,7 +130,7 @@ metrics! {
     CALLS_IN_FLIGHT = Gauge "callward.calls.in_flight" "{call}" []
         "Calls that arrived and are not answered yet";
     CONFIRM_OUTCOMES = Counter "callward.confirm.outcomes" "{call}" [names::TOOL, names::SERVER_SET, label::OUTCOME]
-        "Calls whose plan asks a person; the outcome is always unasked";
+        "Calls that need approval: approved, denied, waiting, expired, withdrawn, used or unasked";
     DISCOVERY_LISTINGS = Counter "callward.discovery.listings" "{listing}" [names::SERVER, names::SERVER_SET, label::RESULT]
         "Listings of a server's tools that ended";
     DISCOVERY_TOOLS = Gauge "callward.discovery.tools" "{tool}" [names::SERVER_SET]

@@ -1,11 +1,12 @@
 //! Metrics of calls and attempts.
 
+use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
 use callward_core::{
-    Annotations, ArgumentRule, CacheStatus, CallPlan, Condition, Hints, Inferred, Profile,
-    Refinements, Tool, ToolOutput, Trust, When,
+    Annotations, ArgumentRule, CacheStatus, CallPlan, Condition, ConfirmOutcome, Confirmation,
+    Hints, Inferred, Profile, Refinements, Tool, ToolCall, ToolOutput, Trust, When,
 };
 use callward_telemetry::CallSpanLayer;
 use callward_testkit::{MockService, call, tool};
@@ -71,23 +72,43 @@ async fn a_call_is_counted_and_measured_with_its_attributes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_whose_plan_asks_a_person_counts_as_unasked() {
+async fn a_call_that_needs_approval_counts_by_what_came_of_it() {
     let meters = Meters::start();
     let remove = tool("remove").destructive().build();
     let read = tool("read").read_only().build();
     for tool in [&remove, &remove, &read] {
         one_call(&meters, &miss(), tool).await;
     }
-    let unasked = meters.one("callward.confirm.outcomes");
-    assert_eq!(unasked.count, 2);
-    let expected = [
-        ("gen_ai.tool.name", "remove"),
-        ("callward.server_set", "test"),
-        ("callward.outcome", "unasked"),
-    ];
-    assert_by(&unasked, &expected);
+    // a rule asked about this one
+    let denied = MockService::new(|call: ToolCall, _| {
+        let confirmation = Confirmation {
+            outcome: ConfirmOutcome::Denied,
+            request: "1".into(),
+            arguments_digest: "2".into(),
+            by: None,
+            channel: None,
+        };
+        let record = call.record.as_ref().unwrap();
+        record.with(|facts| facts.confirmation = Some(Arc::new(confirmation)));
+        ready(Ok(ToolOutput::error_text("denied")))
+    });
+    one_call(&meters, &denied, &read).await;
+    let mut counted: Vec<_> = meters
+        .points("callward.confirm.outcomes")
+        .iter()
+        .map(|point| {
+            (
+                point.count,
+                by(point, "callward.outcome").unwrap().to_owned(),
+            )
+        })
+        .filter(|(count, _)| *count > 0)
+        .collect();
+    counted.sort_unstable();
+    let expected = [(1, "denied".to_owned()), (2, "unasked".to_owned())];
+    assert_eq!(counted, expected);
     let calls = meters.points("callward.calls");
-    assert_eq!(calls.iter().map(|point| point.count).sum::<u64>(), 3);
+    assert_eq!(calls.iter().map(|point| point.count).sum::<u64>(), 4);
 }
 
 #[tokio::test(start_paused = true)]

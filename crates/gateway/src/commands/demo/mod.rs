@@ -5,6 +5,7 @@ mod chaos;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 
+use callward::approval::ApprovalLayer;
 use callward::{Stack, ToolServer};
 use futures_util::future::try_join_all;
 use serde_json::{Value, json};
@@ -44,7 +45,8 @@ pub(crate) async fn run(args: Demo) -> Outcome {
     let telemetry = Telemetry::exporting(None)?;
     let (with, without) = (Embedded::new()?, Embedded::new()?);
     let config = Config::without_file(Vec::new());
-    let running = assemble::stack_over(&config, Vec::new(), with.replica_set()?, &telemetry, None)?;
+    let (set, asks) = (with.replica_set()?, ApprovalLayer::default());
+    let running = assemble::stack_over(&config, Vec::new(), set, &telemetry, asks)?;
     let recorder = Recorder::default();
     let runtime = Runtime::new(&config, running, telemetry, recorder, Stop::default());
     let remote = Remote::here(runtime.clone())?;

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use callward::StackBuilder;
+use callward::auth::rules::Then;
 use callward::core::infer::Lexicon;
 use callward::core::{BaggageFilter, InvalidConfig, Lifetime, RuleSet};
 use callward::telemetry::export::OtlpConfig;
@@ -231,6 +232,8 @@ impl Faults<'_, '_> {
             (config.identifies() || self.source.span("auth").is_none(), "auth",
              "expected `keys = true`, `issuers` or `proxy`: without them, no client is asked"),
             (!no_paths.contains(&auth.keys), "auth.keys", "expected `true`, or the path of a file"),
+            (config.authorize_default != Then::Ask || config.asking().is_some(), "authorize_default",
+             "expected `[approvals]` or `[auth]` in the file: no operator could answer"),
             (resource.is_some() || needs_none, "auth.resource",
              "expected the URL of the endpoint as clients know it, such as \
               \"https://gateway.example.com/mcp\""),

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use callward::auth::rules::Glob;
-use callward::core::{Method, Severity};
+use callward::auth::rules::{Glob, Rule, Then};
+use callward::core::{Approver, Method, Severity};
 use callward::{Annotations, ReplicaSetId, ServerId};
 use callward_mcp::client::HttpSpec;
 
@@ -207,6 +207,26 @@ impl Faults<'_, '_> {
         }
     }
 
+    /// Checks that someone can answer where a rule asks.
+    fn asks(&mut self, config: &Config, rule: &Rule, root: &str) {
+        let (asks, by_client) = (rule.then == Then::Ask, rule.by == Some(Approver::Client));
+        let has_approvers = !rule.approvers.elements().is_empty();
+        self.expect(
+            !asks || by_client || config.asking().is_some(),
+            &dotted(root, "then"),
+            "expected `[approvals]` or `[auth]` in the file, or `by = \"client\"` in the rule: no \
+             operator could answer",
+        );
+        let only = "expected only together with `then = \"ask\"`";
+        self.expect(asks || rule.by.is_none(), &dotted(root, "by"), only);
+        self.expect(asks || !has_approvers, &dotted(root, "approvers"), only);
+        self.expect(
+            !(by_client && has_approvers),
+            &dotted(root, "approvers"),
+            "expected only where operators approve, and `by` names the client",
+        );
+    }
+
     /// Warns of authorization rules that concern no tool, or no client.
     pub(super) fn rules(&mut self, config: &Config) {
         let (auth, keys) = (&config.auth, config.auth.keys.is_on());
@@ -230,6 +250,7 @@ impl Faults<'_, '_> {
                     self.warn(&format!("{root}.tool.{number}"), message);
                 }
             }
+            self.asks(config, rule, &root);
             if !rule.role.elements().is_empty() && !keys && !by_token && !by_proxy {
                 self.warn(
                     &dotted(&root, "role"),
