@@ -29,3 +29,34 @@ impl Stack {
         &self.0.approvals
     }
 }
+
+/// Records in the audit log what happens to requests.
+#[cfg(feature = "audit")]
+pub(crate) fn noting(approvals: &Approvals, audit: &callward_audit::AuditLayer) {
+    use serde_json::{Value, json};
+
+    let Some(log) = audit.log.clone() else {
+        return;
+    };
+    approvals.observe(move |request, shown_to| {
+        let asked = &request.asked;
+        let outcome = shown_to.map_or(request.state.as_str(), |_| "shown");
+        let decision = request.decision.as_ref().filter(|_| shown_to.is_none());
+        let by = shown_to.or_else(|| decision.map(|decision| &decision.by));
+        let members = json!({
+            "outcome": outcome,
+            "request": request.id,
+            "set": asked.set,
+            "tool": asked.tool,
+            "security": asked.security,
+            "principal": asked.principal.as_str(),
+            "arguments_digest": asked.arguments_digest,
+            "by": by.map(callward_core::Principal::as_str),
+            "channel": decision.map(|decision| &decision.channel),
+            "note": decision.and_then(|decision| decision.note.as_deref()),
+        });
+        if let Value::Object(members) = members {
+            log.note_approval(&members);
+        }
+    });
+}

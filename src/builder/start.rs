@@ -98,6 +98,10 @@ impl StackBuilder {
         let authorize = crate::authorized::noting(self.authorize, &self.audit);
         #[cfg(not(all(feature = "auth", feature = "audit")))]
         let authorize = self.authorize;
+        #[cfg(all(feature = "approval", feature = "audit"))]
+        if let Some(approvals) = self.approvals.approvals() {
+            crate::approvals::noting(approvals, &self.audit);
+        }
         #[cfg(all(feature = "auth", feature = "approval"))]
         let authorize = match self.approvals.approvals() {
             Some(_) => authorize.with_approvals(),

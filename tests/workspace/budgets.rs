@@ -8,15 +8,15 @@ use crate::sources::{root, sources};
 
 /// The most lines of code, without comments, blank lines and tests. A budget falls with its crate.
 const BUDGETS: [(&str, usize); 19] = [
-    ("approval", 1751),
-    ("audit", 1531),
+    ("approval", 1794),
+    ("audit", 1561),
     ("auth", 2847),
     ("breaker", 1238),
     ("cache", 4249),
     ("chaos", 702),
     ("core", 9696),
-    ("facade", 3219),
-    ("gateway", 12684),
+    ("facade", 3251),
+    ("gateway", 12695),
     ("limit", 1596),
     ("loopguard", 389),
     ("mcp", 12245),

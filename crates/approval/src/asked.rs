@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use callward_core::{
-    Approver, Delivery, Effect, ErrorKind, Principal, ReplicaSetId, SafetyLevel, ToolCall,
-    ToolError, ToolName,
+    Approver, Delivery, Effect, ErrorKind, Principal, ReplicaSetId, SafetyLevel, SecurityLevel,
+    ToolCall, ToolError, ToolName,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -40,6 +40,9 @@ pub struct Asked {
     pub effect: Effect,
     /// How dangerous that is.
     pub safety: SafetyLevel,
+    /// The security level of the tool.
+    #[serde(default = "public")]
+    pub security: SecurityLevel,
     /// Why approval is needed, for a person.
     pub reason: Cow<'static, str>,
     /// Who approves. Default: an operator.
@@ -69,6 +72,8 @@ impl Asked {
             ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, text)
         })?;
         let (tool, effect) = (call.tool(), call.plan().effect);
+        let hints = &tool.resolved_applied(call.applied()).annotations;
+        let security = hints.security_level;
         // servers may list the members in another order each time
         let definition = canonical(&tool.definition.raw);
         let definition = definition
@@ -83,6 +88,7 @@ impl Asked {
             arguments: arguments.into(),
             effect,
             safety: effect.safety_level(),
+            security: security.unwrap_or_else(public),
             reason: reason.into(),
             by: Approver::default(),
             roles: Vec::new(),
@@ -108,6 +114,11 @@ impl Asked {
         }
         Key(hash.finalize().into())
     }
+}
+
+/// The level of a tool that states none.
+const fn public() -> SecurityLevel {
+    SecurityLevel::Public
 }
 
 fn digest(bytes: &[u8]) -> Arc<str> {

@@ -34,6 +34,7 @@ pub(crate) async fn ask(
     request: &Request,
 ) -> Result<Arc<Request>, ToolError> {
     let (id, expires) = (&request.id, Instant::now() + sweep::left(request));
+    approvals.note_shown(request, &request.asked.principal);
     let decided = approvals.wait(id, expires);
     let approves = tokio::select! {
         biased;

@@ -1,7 +1,9 @@
 //! The requests of a process: makes, decides and runs them.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::fmt;
+use std::iter::from_fn;
+use std::sync::{Arc, OnceLock};
 
 use callward_core::Principal;
 use parking_lot::Mutex;
@@ -16,6 +18,9 @@ use crate::{
     RequestId, State, Store, StoreError, sweep,
 };
 
+/// What is called with each change.
+type Observer = Box<dyn Fn(&Request, Option<&Principal>) + Send + Sync>;
+
 /// A request as it is now.
 type Answer = Result<Arc<Request>, ApprovalError>;
 
@@ -26,16 +31,28 @@ type Answer = Result<Arc<Request>, ApprovalError>;
 #[derive(Debug, Clone)]
 pub struct Approvals(pub(crate) Arc<Inner>);
 
-#[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) config: ApprovalConfig,
     events: broadcast::Sender<Arc<Request>>,
     /// Becomes `true` when no call waits any more.
     closed: watch::Sender<bool>,
+    observer: OnceLock<Observer>,
+    /// What changed at the start, for the observer.
+    unseen: Mutex<Option<broadcast::Receiver<Arc<Request>>>>,
     /// The requests that clients are being asked about.
     asking: Mutex<HashSet<RequestId>>,
     sweeper: AbortHandle,
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Approvals");
+        shown
+            .field("store", &self.store)
+            .field("config", &self.config);
+        shown.finish_non_exhaustive()
+    }
 }
 
 impl Drop for Inner {
@@ -58,9 +75,12 @@ impl Approvals {
             config,
             events: broadcast::Sender::new(MAX_EVENTS),
             closed: watch::Sender::default(),
+            observer: OnceLock::new(),
+            unseen: Mutex::default(),
             asking: Mutex::default(),
             sweeper: tokio::spawn(sweep::run(inner.clone())).abort_handle(),
         }));
+        *approvals.0.unseen.lock() = Some(approvals.events());
         for request in approvals.0.store.list().await? {
             let is_ours = request.consumed_by.as_ref() == Some(&approvals.0.config.instance);
             if is_ours && request.state == State::Consumed {
@@ -152,6 +172,27 @@ impl Approvals {
     /// [`ApprovalError::NotTheOneThatAsks`], and as [`decide`](Self::decide).
     pub async fn withdraw(&self, id: &RequestId, by: Principal) -> Answer {
         self.step(id, Step::Withdraw(by)).await
+    }
+
+    /// Calls a function, which must not block, with each request that is new, has another state, or
+    /// is shown to a person who may decide it: to this one then. What changed when the store was
+    /// opened comes first. Only the first function is called.
+    pub fn observe(&self, call: impl Fn(&Request, Option<&Principal>) + Send + Sync + 'static) {
+        let unseen = self.0.unseen.lock().take();
+        for request in unseen
+            .into_iter()
+            .flat_map(|mut unseen| from_fn(move || unseen.try_recv().ok()))
+        {
+            call(&request, None);
+        }
+        let _ = self.0.observer.set(Box::new(call));
+    }
+
+    /// Notes that a request is shown to a person who may decide it.
+    pub fn note_shown(&self, request: &Request, to: &Principal) {
+        if let Some(observer) = self.0.observer.get() {
+            observer(request, Some(to));
+        }
     }
 
     /// Returns each request that is new or has another state, from now on, but not what changes
@@ -282,6 +323,9 @@ impl Approvals {
     fn changed(&self, request: &Arc<Request>) {
         let (id, state, asked) = (&request.id, request.state, &request.asked);
         tracing::info!(%id, %state, set = %asked.set, tool = %asked.tool, "approval");
+        if let Some(observer) = self.0.observer.get() {
+            observer(request, None);
+        }
         // fails if there is no listener
         let _ = self.0.events.send(request.clone());
     }

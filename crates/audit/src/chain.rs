@@ -4,6 +4,7 @@ use std::fmt::{self, Write as _};
 
 use callward_core::InvalidConfig;
 use hmac::{Hmac, KeyInit, Mac};
+use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use crate::notes::Note;
@@ -152,6 +153,22 @@ impl<'a> Line<'a> {
     /// The problem.
     pub(crate) fn note(&self) -> Result<Note, String> {
         serde_json::from_str(self.text).map_err(|error| format!("invalid record: {error}"))
+    }
+
+    /// Returns the security level of the tool, of a record that a request for approval was made.
+    ///
+    /// # Errors
+    ///
+    /// The problem.
+    pub(crate) fn requested(&self) -> Result<Option<String>, String> {
+        #[derive(Deserialize)]
+        struct Approval {
+            outcome: String,
+            security: String,
+        }
+        let approval: Approval =
+            serde_json::from_str(self.text).map_err(|error| format!("invalid record: {error}"))?;
+        Ok((approval.outcome == "pending").then_some(approval.security))
     }
 
     /// Returns the end of the chain after this line.

@@ -20,8 +20,9 @@ use crate::{AuditConfig, Bodies};
 #[derive(Debug)]
 pub(crate) enum Event {
     Call(Box<Called>),
-    /// The members of the record of a call of an unknown tool, or of one that could not be parsed.
-    Refused(SystemTime, String),
+    /// The members of any other record: of a call of an unknown tool, of one that could not be
+    /// parsed, or of a request for approval.
+    Noted(SystemTime, String),
 }
 
 /// A call that ended.
@@ -211,6 +212,15 @@ impl Recorder {
             out.put("session", hash);
         }
     }
+}
+
+/// Returns the members of a record of this kind.
+pub(crate) fn noted(kind: &str, members: &Map<String, Value>) -> String {
+    let mut out = Members::new(kind);
+    for (name, value) in members {
+        out.put(name, value);
+    }
+    out.0
 }
 
 fn brief(error: &ToolError) -> Value {

@@ -1,5 +1,6 @@
 //! Verifies logs: each line must follow from the one before.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _};
@@ -31,6 +32,8 @@ pub struct Report {
     pub calls: u64,
     /// The number of refused calls without a known tool.
     pub refused: u64,
+    /// The requests for approval, by the security levels of their tools.
+    pub approvals: BTreeMap<String, u64>,
     /// The number and time of the first record.
     pub first: Option<(u64, String)>,
     /// The number and time of the last record.
@@ -235,11 +238,16 @@ impl Scan<'_> {
             "opened" => report.unclosed += u64::from(std::mem::replace(&mut self.is_open, true)),
             "call" => report.calls += 1,
             "refused" => report.refused += 1,
+            "approval" => {
+                if let Some(level) = line.requested()? {
+                    *report.approvals.entry(level).or_default() += 1;
+                }
+            }
             "file" | "lost" | "retention" | "suppressed" => self.note(&line)?,
             // later versions may have more kinds
             _ => {}
         }
-        self.is_open |= matches!(line.kind, "call" | "refused");
+        self.is_open |= matches!(line.kind, "call" | "refused" | "approval");
         let report = &mut self.report;
         let stamp = (line.seq, line.time.to_owned());
         report.first.get_or_insert_with(|| stamp.clone());

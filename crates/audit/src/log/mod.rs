@@ -13,11 +13,12 @@ use std::time::Duration;
 
 use callward_core::{AuditLevel, AuditRule, Caller, Delivery, ErrorKind, Inbound, Tool, ToolError};
 use parking_lot::Mutex;
+use serde_json::{Map, Value};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::Instant;
 
 use crate::chain::Seal;
-use crate::event::{Event, Recorder};
+use crate::event::{self, Event, Recorder};
 use crate::{AuditConfig, Fsync, OnFailure, OnFull, time};
 
 pub(crate) use self::paths::{all_closed, before_extension, number_in};
@@ -165,7 +166,14 @@ impl AuditLog {
         }
         let recorder = &self.0.recorder;
         let members = recorder.refused(name, known, caller, inbound, error);
-        let event = Event::Refused(time::now(), members);
+        let event = Event::Noted(time::now(), members);
+        drop(self.send(event, self.try_permits(1)));
+    }
+
+    /// Records what happens to a request for approval: a record of the kind `approval` with these
+    /// members. Never waits: with a full queue the record is dropped and counted.
+    pub fn note_approval(&self, members: &Map<String, Value>) {
+        let event = Event::Noted(time::now(), event::noted("approval", members));
         drop(self.send(event, self.try_permits(1)));
     }
 

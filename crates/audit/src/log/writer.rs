@@ -99,7 +99,7 @@ impl Writer {
                 let members = self.recorder.called(&called);
                 (called.at, called.call.plan().audit.open_world, members)
             }
-            Event::Refused(at, members) => (at, false, members),
+            Event::Noted(at, members) => (at, false, members),
         };
         let separate = self.open_world.as_mut().filter(|_| open_world);
         let log = separate.unwrap_or(&mut self.main);

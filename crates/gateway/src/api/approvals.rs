@@ -74,9 +74,15 @@ pub(super) async fn list(State(runtime): Shared, RawQuery(query): RawQuery) -> R
 }
 
 /// Shows one request, with its arguments.
-pub(super) async fn show(State(runtime): Shared, Path(id): Path<String>) -> Response {
+pub(super) async fn show(
+    State(runtime): Shared,
+    Extension(caller): Extension<Arc<Caller>>,
+    Path(id): Path<String>,
+) -> Response {
     let shown = async {
-        let request = find(of(&runtime)?, &id).await?;
+        let approvals = of(&runtime)?;
+        let request = find(approvals, &id).await?;
+        approvals.note_shown(&request, &caller.principal);
         Ok(whole(&request, &runtime))
     };
     respond(shown.await)

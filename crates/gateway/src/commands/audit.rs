@@ -71,7 +71,7 @@ fn is_asked(args: &Show, record: &Value) -> bool {
     let [set, tool] = ["set", "tool"].map(|key| of(key).unwrap_or_default());
     let is_tool = |asked: &str| asked == tool || asked == format!("{set}__{tool}");
     let is = |asked: &Option<String>, key: &str| asked.is_none() || asked.as_deref() == of(key);
-    matches!(of("kind"), Some("call" | "refused"))
+    matches!(of("kind"), Some("call" | "refused" | "approval"))
         && args.tool.as_deref().is_none_or(is_tool)
         && is(&args.outcome, "outcome")
         && (is(&args.principal, "principal")
@@ -116,6 +116,11 @@ fn show_report(report: &Report) {
         report.refused,
         show_size(report.bytes),
     ));
+    for (level, count) in &report.approvals {
+        let tools = format_args!("of tools with the security level {level}");
+        let count = counted(count, "request for approval");
+        output::line(format_args!("  {count} {tools}"));
+    }
     if let (Some((first, from)), Some((last, to))) = (&report.first, &report.last) {
         output::line(format_args!("  from {first} at {from} to {last} at {to}"));
     }

@@ -52,7 +52,11 @@ pub(crate) fn id(request: &Value) -> &str {
 
 #[tokio::test]
 async fn a_call_that_an_operator_approves_while_it_waits_runs_once() {
-    let gateway = Gateway::configured(&config("")).await;
+    let logs = tempfile::tempdir().unwrap();
+    let log = logs.path().join("audit.jsonl");
+    let log = log.to_str().unwrap();
+    let audit = format!("[audit]\npath = {log:?}\nopen_world_path = {log:?}\n");
+    let gateway = Gateway::configured(&format!("{audit}{}", config(""))).await;
     let waits = gateway.begin(
         DELETE,
         &json!({"order_id": 1, "api_key": "hunter2", "x": "\u{202e}"}),
@@ -79,6 +83,32 @@ async fn a_call_that_an_operator_approves_while_it_waits_runs_once() {
     assert_eq!(all[0]["state"], "succeeded", "{all}");
     let decision = &all[0]["decision"];
     assert_eq!([&decision["by"], &decision["channel"]], ["operator", "cli"]);
+
+    let audited = text(&ends(&["audit", "show", log, "--json"]).await.stdout).to_owned();
+    let audited: Vec<Value> = audited
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of = |kind: &str| -> Vec<&Value> {
+        audited
+            .iter()
+            .filter(|record| record["kind"] == kind)
+            .collect()
+    };
+    let approval = of("approval");
+    let outcomes: Vec<_> = approval.iter().map(|record| &record["outcome"]).collect();
+    let expected = ["pending", "shown", "approved", "consumed", "succeeded"];
+    assert_eq!(outcomes, expected);
+    assert_eq!(approval[1]["by"], "operator");
+    let called = of("call")[0];
+    assert_eq!(called["approval"]["request"], request["id"], "{called}");
+    assert_eq!(called["approval"]["outcome"], "approved", "{called}");
+    let verified = ends(&["audit", "verify", log]).await;
+    let verified = text(&verified.stdout);
+    assert!(
+        verified.contains("1 request for approval of tools with"),
+        "{verified}"
+    );
 
     // what has ended is not decided once more, and what is not there not at all
     for (args, expected) in [
