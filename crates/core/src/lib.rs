@@ -25,6 +25,7 @@
 mod words;
 
 mod annotations;
+mod any_of;
 mod attempt;
 mod call;
 mod call_meta;
@@ -36,6 +37,7 @@ mod effect;
 mod error;
 mod fingerprint;
 mod freshness;
+mod glob;
 pub mod human;
 mod idempotency;
 pub mod infer;
@@ -66,6 +68,7 @@ pub mod trail;
 mod weight;
 
 pub use annotations::{AnnotationProblem, Annotations, Complexity, SecurityLevel};
+pub use any_of::AnyOf;
 pub use attempt::{Attempt, ChosenServer, Share, TimeShare};
 pub use call::{CallContext, ToolCall};
 pub use call_meta::CallMeta;
@@ -81,6 +84,7 @@ pub use error::{
 };
 pub use fingerprint::FingerprintKey;
 pub use freshness::{CACHE_META, Caching, Freshness, FreshnessMode};
+pub use glob::{Glob, ToolGlob};
 pub use idempotency::IdempotencyKey;
 pub use infer::{Evidence, Inferred, RuleSet, Strength, Subject};
 pub use instances::{InstanceStatus, Instances, Owner};
