@@ -181,7 +181,8 @@ fn card(groups: &str) -> Option<Range<usize>> {
             digit / 10 + digit % 10
         });
         let (first, last) = (number.first()?.0, number.last()?.0);
-        (ends && lengths.contains(&length) && luhn.sum::<u32>() % 10 == 0).then_some(first..last + 1)
+        (ends && lengths.contains(&length) && luhn.sum::<u32>() % 10 == 0)
+            .then_some(first..last + 1)
     };
     (0..digits.len())
         .filter(|at| starts_group(*at))
