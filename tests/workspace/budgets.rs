@@ -7,16 +7,17 @@ use std::path::Path;
 use crate::sources::{root, sources};
 
 /// The most lines of code, without comments, blank lines and tests. A budget falls with its crate.
-const BUDGETS: [(&str, usize); 19] = [
-    ("approval", 1442),
+const BUDGETS: [(&str, usize); 20] = [
+    ("approval", 1429),
     ("audit", 1521),
-    ("auth", 2819),
+    ("auth", 2746),
     ("breaker", 1238),
     ("cache", 4249),
     ("chaos", 702),
-    ("core", 9649),
-    ("facade", 3203),
-    ("gateway", 12551),
+    ("core", 9923),
+    ("facade", 3256),
+    ("gateway", 12755),
+    ("guardrail", 746),
     ("limit", 1596),
     ("loopguard", 389),
     ("mcp", 12245),
@@ -29,7 +30,7 @@ const BUDGETS: [(&str, usize); 19] = [
     ("tls", 27),
 ];
 /// The most lines of tests.
-const TESTS: usize = 56_300;
+const TESTS: usize = 56_930;
 
 /// What supports tests only, though it is not a test itself.
 const SUPPORT: [&str; 4] = [

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::num::NonZeroU32;
 
-use callward_core::human::{show_size, size};
+use callward_core::human::size;
 use callward_core::refine::Applied;
 use callward_core::{AnyOf, Effect, InvalidConfig, ToolCall, ToolGlob, When, words};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 words! {
     /// What happens to credentials.
@@ -143,37 +144,24 @@ impl Rule {
     }
 }
 
-/// What the rule checks, without what it concerns.
+/// What the rule checks, without what it concerns: its keys and their values.
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sides = |what: &str, arguments: Option<String>, results: Option<String>| {
-            let side = |name, value: Option<String>| Some(format!("{what} {name} {}", value?));
-            [side("arguments", arguments), side("results", results)]
-        };
-        let (caps, handling) = (self.max_bytes, self.credentials);
-        let size = |size: Option<Size>| size.map(|Size(bytes)| show_size(bytes));
-        let word = |word: Option<Handling>| word.map(|word| word.to_string());
-        let named = |max: Option<_>, per| max.map(|max| format!("at most {max} {per}"));
-        let dry_run = |name: &String| format!("a dry run first (`{name}`)");
-        let [max_arguments, max_results] = sides("max", size(caps.arguments), size(caps.results));
-        let [of_arguments, of_results] = sides(
-            "credentials in",
-            word(handling.arguments),
-            word(handling.results),
-        );
-        let parts = [
-            self.deny.as_ref().map(|when| format!("not where {when}")),
-            self.allow.as_ref().map(|when| format!("only where {when}")),
-            self.dry_run_argument.as_ref().map(dry_run),
-            of_arguments,
-            of_results,
-            max_arguments,
-            max_results,
-            named(self.max_calls.session, "a session"),
-            named(self.max_calls.hour, "an hour of a principal"),
-            self.webhook.then(|| "the webhook passes it".to_owned()),
-        ];
-        let parts: Vec<_> = parts.into_iter().flatten().collect();
-        f.write_str(&parts.join(", "))
+        let written = serde_json::to_value(self).unwrap_or_default();
+        let keys = written.as_object().into_iter().flatten();
+        let checks = keys.filter(|(key, _)| !["tool", "effect"].contains(&key.as_str()));
+        let checks = checks.filter_map(|(key, value)| match value {
+            Value::Object(sides) => {
+                let is_set = |(_, value): &(&String, &Value)| !value.is_null();
+                let sides = sides.iter().filter(is_set);
+                let sides: Vec<_> = sides
+                    .map(|(side, value)| format!("{side} {value}"))
+                    .collect();
+                (!sides.is_empty()).then(|| format!("{key} ({})", sides.join(", ")))
+            }
+            Value::Null | Value::Bool(false) => None,
+            value => Some(format!("{key} {value}")),
+        });
+        f.write_str(&checks.collect::<Vec<_>>().join(", "))
     }
 }

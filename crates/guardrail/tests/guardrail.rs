@@ -62,7 +62,7 @@ async fn each_check_of_arguments_refuses_what_it_concerns_and_nothing_else() {
     let denied = r#"{"deny": {"path": {"matches": "/etc/.*"}}}"#;
     let allowed = r#"{"allow": {"path": {"matches": "/tmp/.*"}}}"#;
     let dry = r#"{"dry_run_argument": "dry_run"}"#;
-    let size = r#"{"max_bytes": {"arguments": 20}}"#;
+    let size = r#"{"max_bytes": {"arguments": 19}}"#;
     let refuse = r#"{"credentials": {"arguments": "refuse"}}"#;
     let token = format!(r#"{{"a": "{TOKEN}"}}"#);
     for (rule, arguments, expected) in [
@@ -106,7 +106,7 @@ async fn each_check_of_arguments_refuses_what_it_concerns_and_nothing_else() {
         (
             size,
             r#"{"a": "01234567890"}"#,
-            Some((InvalidCall, "21 bytes, at most 20")),
+            Some((InvalidCall, "20 bytes, at most 19")),
         ),
         (refuse, r#"{"a": "ghp_no"}"#, None),
         (refuse, &token, Some((Unauthorized, "a GitHub token"))),
@@ -271,7 +271,7 @@ async fn results_are_redacted_withheld_and_marked() {
             &most,
             &answer,
             false,
-            "it has 88 bytes, and guardrail 1 allows 20",
+            "it has 81 bytes, and guardrail 1 allows 20",
             true,
         ),
         (
