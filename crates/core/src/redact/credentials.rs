@@ -53,7 +53,7 @@ pub fn credentials(json: &str) -> Option<WithoutCredentials> {
         let shown = if token.len() < SHORTEST {
             None
         } else if token.starts_with('"') {
-            // one that is no Unicode, or is cut, is looked at as it is written
+            // one that is not Unicode, or is cut, is looked at as it is written
             match serde_json::from_str::<Text<'_>>(token) {
                 Ok(Text(text)) => hide(&text).map(|(what, shown)| (what, quoted(&shown))),
                 Err(_) => hide(token),
@@ -107,7 +107,7 @@ static SHAPES: LazyLock<Option<Regex>> = LazyLock::new(|| {
         r"eyJ[\w-]{10,}\.ey[\w-]{6,}\.[\w-]{16,}",
         r"\b[0-9](?:[ -]?[0-9]){12,}\b",
     ];
-    // ASCII, so that a letter of another script is no part of a word
+    // ASCII: a letter of another script ends a word
     Regex::new(&format!("(?-u){}", shapes.join("|"))).ok()
 });
 

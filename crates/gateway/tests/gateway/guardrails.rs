@@ -50,7 +50,7 @@ async fn rules_refuse_redact_count_and_are_explained() {
     let explain = [&["explain", NOTE][..], &gateway.here()].concat();
     let shown = ends(&explain).await;
     let shown = text(&shown.stdout);
-    assert!(shown.contains("rule 1: deny"), "{shown}");
+    assert!(shown.contains(r#"deny "order_id = 2""#), "{shown}");
     assert!(shown.contains("rule 2: max_calls (hour 2)"), "{shown}");
 }
 
@@ -122,21 +122,27 @@ async fn a_webhook_replaces_and_refuses_and_a_hostile_one_lets_nothing_pass() {
 
 #[tokio::test]
 async fn a_check_names_the_place_of_each_fault() {
-    let config = file(format!(
-        "[[guardrails.rules]]\ntool = [\"nowhere.*\"]\nmax_calls = {{ hour = 2000 }}\n\
-         [[guardrails.rules]]\nwebhook = true\n\
-         [[guardrails.rules]]\ndeny = {{ path = {{ matches = \"(\" }} }}\n{}",
-        sample("orders")
-    ));
-    let path = config.path().to_str().unwrap();
-    let done = ends(&["serve", "--check", "--config", path]).await;
-    let printed = text(&done.stderr);
-    assert!(!done.status.success());
-    for part in [
-        "guardrails.rules.1.max_calls: must be at most 1000",
-        "guardrails.rules.2.webhook: expected a table [guardrails.webhook]",
-        "is not a pattern",
+    for (rules, faults) in [
+        (
+            "max_calls = { hour = 2000 }\n[[guardrails.rules]]\nwebhook = true\n",
+            &[
+                "`guardrails.rules.1.max_calls`: must be at most 1000",
+                "`guardrails.rules.2.webhook`: expected a table [guardrails.webhook]",
+            ][..],
+        ),
+        (
+            "deny = { path = { matches = \"(\" } }\n",
+            &[":2:17: `guardrails.rules.1.deny.path`: \"(\" is not a pattern"],
+        ),
+        ("tool = [\"orders\"]\n", &["expected SET.TOOL"]),
     ] {
-        assert!(printed.contains(part), "{printed}");
+        let config = file(format!("[[guardrails.rules]]\n{rules}{}", shop()));
+        let path = config.path().to_str().unwrap();
+        let done = ends(&["serve", "--check", "--config", path]).await;
+        let printed = text(&done.stderr);
+        assert!(!done.status.success());
+        for part in faults {
+            assert!(printed.contains(part), "{printed}");
+        }
     }
 }
