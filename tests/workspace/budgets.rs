@@ -30,7 +30,7 @@ const BUDGETS: [(&str, usize); 20] = [
     ("tls", 27),
 ];
 /// The most lines of tests.
-const TESTS: usize = 56_930;
+const TESTS: usize = 56_924;
 
 /// What supports tests only, though it is not a test itself.
 const SUPPORT: [&str; 4] = [
