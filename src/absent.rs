@@ -18,6 +18,14 @@ pub(crate) mod auth {
     pub(crate) type AuthorizeLayer = tower::layer::util::Identity;
 }
 
+#[cfg(not(feature = "guardrail"))]
+pub(crate) mod guardrail {
+    pub(crate) type ArgumentGuard<S> = S;
+    pub(crate) type ArgumentGuardLayer = tower::layer::util::Identity;
+    pub(crate) type ResultGuard<S> = S;
+    pub(crate) type ResultGuardLayer = tower::layer::util::Identity;
+}
+
 #[cfg(not(feature = "telemetry"))]
 pub(crate) mod telemetry {
     use callward_core::{ServerId, Watch};

@@ -91,14 +91,6 @@ impl Stack {
         Ok(explanation)
     }
 
-    /// Returns `true` if a call that a rule asks about can be approved.
-    fn can_ask(&self) -> bool {
-        #[cfg(feature = "approval")]
-        return self.approval_layer().approvals().is_some();
-        #[cfg(not(feature = "approval"))]
-        return false;
-    }
-
     /// Returns what is decided about a call, if there are rules or its credential is limited.
     pub(crate) fn ruled(&self, call: &ToolCall) -> Option<Decision> {
         let open = Policy::default();
@@ -107,7 +99,11 @@ impl Stack {
         (is_limited || !policy.is_open()).then(|| {
             let ruling =
                 policy.decide(call.caller(), call.tool(), call.applied(), call.arguments());
-            ruling.decision(self.can_ask())
+            #[cfg(feature = "approval")]
+            let can_ask = self.approval_layer().approvals().is_some();
+            #[cfg(not(feature = "approval"))]
+            let can_ask = false;
+            ruling.decision(can_ask)
         })
     }
 }

@@ -12,6 +12,7 @@
     feature = "approval",
     feature = "audit",
     feature = "auth",
+    feature = "guardrail",
     feature = "telemetry"
 )))]
 mod absent;
@@ -25,6 +26,8 @@ mod authorized;
 mod builder;
 mod change;
 mod explain;
+#[cfg(feature = "guardrail")]
+mod guardrails;
 mod leaf;
 mod learned;
 mod limits;
@@ -71,6 +74,8 @@ pub use callward_auth as auth;
 pub use callward_breaker as breaker;
 pub use callward_cache as cache;
 pub use callward_core as core;
+#[cfg(feature = "guardrail")]
+pub use callward_guardrail as guardrail;
 pub use callward_limit as limit;
 pub use callward_loopguard as loopguard;
 pub use callward_registry as registry;

@@ -9,6 +9,10 @@ pub(crate) use callward_auth::{Authorize, AuthorizeLayer};
 use callward_breaker::{Breaker, BreakerLayer};
 use callward_cache::{Cache, CacheLayer};
 use callward_core::ToolCall;
+#[cfg(feature = "guardrail")]
+pub(crate) use callward_guardrail::{
+    ArgumentGuard, ArgumentGuardLayer, ResultGuard, ResultGuardLayer,
+};
 use callward_limit::{
     AttemptTimeout, AttemptTimeoutLayer, ConcurrencyHandle, ConcurrencyLimit,
     ConcurrencyLimitLayer, PrincipalLimit, PrincipalLimitLayer, RateLimit, RateLimitLayer,
@@ -29,6 +33,10 @@ pub(crate) use crate::absent::approval::{Approval, ApprovalLayer};
 pub(crate) use crate::absent::audit::{Audit, AuditLayer};
 #[cfg(not(feature = "auth"))]
 pub(crate) use crate::absent::auth::{Authorize, AuthorizeLayer};
+#[cfg(not(feature = "guardrail"))]
+pub(crate) use crate::absent::guardrail::{
+    ArgumentGuard, ArgumentGuardLayer, ResultGuard, ResultGuardLayer,
+};
 #[cfg(not(feature = "telemetry"))]
 pub(crate) use crate::absent::telemetry::{
     AttemptSpan, AttemptSpanLayer, CallSpan, CallSpanLayer, DiscoverySpan,
@@ -55,26 +63,31 @@ pub(crate) type Guarded = Breaker<Breaker<RateLimit<ConcurrencyLimit<AttemptTime
 ///    denied calls count; what is refused costs nothing further in;
 /// 4. **authorization**: outside the cache, so that no answer of one caller is given to another
 ///    that may not call the tool;
-/// 5. **approval**: outside the cache, whose flights would wait for a person; once per call, and
+/// 5. **argument guard**: outside approval, as a person is not asked about what is refused anyway,
+///    and sees the arguments that run;
+/// 6. **approval**: outside the cache, whose flights would wait for a person; once per call, and
 ///    before any deadline, permit or breaker;
-/// 6. **cache**: a hit costs neither budget nor server; sees writes pass, so it can invalidate;
-/// 7. **loop guard**: a cached answer is not a failure; it counts calls that failed after all
+/// 7. **cache**: a hit costs neither budget nor server; sees writes pass, so it can invalidate;
+/// 8. **result guard**: inside the cache, which keeps only what passed; inside approval, so that it
+///    counts calls that run; outside retry, so that it counts no attempts;
+/// 9. **loop guard**: a cached answer is not a failure; it counts calls that failed after all
 ///    attempts;
-/// 8. **retry**: outside routing, so that a retry may go to another server; one deadline for all
-///    attempts;
-/// 9. **hedge**: at most one second attempt beside each, from the retry budget;
-/// 10. **rate limit** of tools: each attempt counts;
-/// 11. **attempt span**: one per try;
-/// 12. **router**: always ready; picks among candidates; awaits their readiness inside the call.
-pub(crate) type Layers = CallSpan<Audit<PrincipalLimit<Authorize<Approval<Cache<Inside>>>>>>;
+/// 10. **retry**: outside routing, so that a retry may go to another server; one deadline for all
+///     attempts;
+/// 11. **hedge**: at most one second attempt beside each, from the retry budget;
+/// 12. **rate limit** of tools: each attempt counts;
+/// 13. **attempt span**: one per try;
+/// 14. **router**: always ready; picks among candidates; awaits their readiness inside the call.
+pub(crate) type Layers =
+    CallSpan<Audit<PrincipalLimit<Authorize<ArgumentGuard<Approval<Cache<Inside>>>>>>>;
 
 /// The layers inside the cache.
-type Inside = LoopGuard<Retry<Hedge<RateLimit<AttemptSpan<Router<Guarded>>>>>>;
+type Inside = ResultGuard<LoopGuard<Retry<Hedge<RateLimit<AttemptSpan<Router<Guarded>>>>>>>;
 
 /// The future of all layers.
 pub(crate) type Answer = <Layers as Service<ToolCall>>::Future;
 
-/// Calls a clone of the layers, which are shared. The outermost six are always ready.
+/// Calls a clone of the layers, which are shared. The outermost seven are always ready.
 pub(crate) fn call(layers: &Layers, call: ToolCall) -> Answer {
     layers.clone().call(call)
 }
@@ -89,8 +102,10 @@ pub(crate) fn assemble(
     audit: AuditLayer,
     principal: PrincipalLimitLayer,
     authorize: AuthorizeLayer,
+    argument_guard: ArgumentGuardLayer,
     approval: ApprovalLayer,
     cache: CacheLayer,
+    result_guard: ResultGuardLayer,
     loop_guard: LoopGuardLayer,
     retry: RetryLayer,
     hedge: HedgeLayer,
@@ -102,8 +117,10 @@ pub(crate) fn assemble(
         .layer(audit)
         .layer(principal)
         .layer(authorize)
+        .layer(argument_guard)
         .layer(approval)
         .layer(cache)
+        .layer(result_guard)
         .layer(loop_guard)
         .layer(retry)
         .layer(hedge)

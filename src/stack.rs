@@ -43,6 +43,8 @@ pub(crate) struct Inner {
     pub(crate) authorize: order::AuthorizeLayer,
     #[cfg(feature = "approval")]
     pub(crate) approvals: order::ApprovalLayer,
+    #[cfg(feature = "guardrail")]
+    pub(crate) guardrails: order::ArgumentGuardLayer,
     pub(crate) shared: Arc<Shared>,
     /// The handle of the one in the layers.
     pub(crate) router: Router<Guarded>,

@@ -20,7 +20,9 @@ use callward_router::{RouterConfig, Strategy, StrategyName};
 
 pub use self::error::BuildError;
 use crate::limits::LimitsConfig;
-use crate::order::{ApprovalLayer, AuditLayer, AuthorizeLayer, CallSpanLayer};
+use crate::order::{
+    ApprovalLayer, ArgumentGuardLayer, AuditLayer, AuthorizeLayer, CallSpanLayer, ResultGuardLayer,
+};
 use crate::ping::PingConfig;
 use crate::scan;
 use crate::server::Server;
@@ -37,6 +39,8 @@ pub struct StackBuilder {
     pub(crate) audit: AuditLayer,
     pub(crate) authorize: AuthorizeLayer,
     pub(crate) approvals: ApprovalLayer,
+    pub(crate) argument_guard: ArgumentGuardLayer,
+    pub(crate) result_guard: ResultGuardLayer,
     kept_names: Vec<KeptName>,
 }
 

@@ -114,8 +114,10 @@ impl StackBuilder {
             self.audit.clone(),
             principals.clone(),
             authorize,
+            self.argument_guard.clone(),
             self.approvals.clone(),
             cache,
+            self.result_guard,
             loop_guard,
             retry,
             hedge,
@@ -130,6 +132,8 @@ impl StackBuilder {
             authorize: policy,
             #[cfg(feature = "approval")]
             approvals: self.approvals,
+            #[cfg(feature = "guardrail")]
+            guardrails: self.argument_guard,
             router,
             shared,
             roster: ArcSwap::default(),

@@ -92,6 +92,13 @@ impl Stack {
             authorization: call.as_ref().and_then(|call| self.ruled(call)),
             #[cfg(not(feature = "auth"))]
             authorization: None,
+            #[cfg(feature = "guardrail")]
+            guardrails: {
+                let guardrails = self.0.guardrails.guardrails();
+                guardrails.map_or_else(Vec::new, |guardrails| guardrails.decisions(&probe))
+            },
+            #[cfg(not(feature = "guardrail"))]
+            guardrails: Vec::new(),
             route: is_known.then(|| self.0.router.explain(&probe)),
             preview: call.as_ref().map(|call| self.cache().preview(call)),
             evidence: self.cache().evidence(set, name),

@@ -39,6 +39,8 @@ pub struct Explanation {
     pub route: Option<RouteDecision>,
     /// What the rules say, if there are any.
     pub(crate) authorization: Option<Decision>,
+    /// What the guardrails look at.
+    guardrails: Vec<Decision>,
     preview: Option<CachePreview>,
     evidence: Option<EvidenceStatus>,
     /// The operator's scopes of the tool.

@@ -17,6 +17,7 @@ pub(super) fn trail(of: &Explanation) -> Trail {
         .authorization
         .clone()
         .into_iter()
+        .chain(of.guardrails.iter().cloned())
         .chain(principal(of))
         .chain(cache(of))
         .chain(loop_guard(of))

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::sources::{root, sources};
 
 /// The most lines of code, without comments, blank lines and tests. A budget falls with its crate.
-const BUDGETS: [(&str, usize); 19] = [
+const BUDGETS: [(&str, usize); 20] = [
     ("approval", 1794),
     ("audit", 1561),
     ("auth", 2847),
@@ -17,6 +17,7 @@ const BUDGETS: [(&str, usize); 19] = [
     ("core", 9696),
     ("facade", 3251),
     ("gateway", 12695),
+    ("guardrail", 746),
     ("limit", 1596),
     ("loopguard", 389),
     ("mcp", 12245),

@@ -23,12 +23,13 @@ const TLS: &str = "callward-tls";
 
 /// The layer crates and the registry depend on `core` alone: a layer that knew another layer could
 /// not be used without it.
-const ON_CORE_ALONE: [&str; 12] = [
+const ON_CORE_ALONE: [&str; 13] = [
     "callward-approval",
     "callward-auth",
     "callward-audit",
     "callward-breaker",
     "callward-cache",
+    "callward-guardrail",
     "callward-limit",
     "callward-loopguard",
     "callward-registry",
@@ -45,7 +46,7 @@ const RULES: [(&str, &[&str]); 9] = [
     (TLS, &[]),
     ("callward-auth", &[TLS]),
     ("callward-telemetry", &[TLS]),
-    ("callward", ON_CORE_ALONE.split_at(11).0),
+    ("callward", ON_CORE_ALONE.split_at(12).0),
     ("callward-mcp", &["callward", TLS]),
     // What the gateway needs of the layers, the facade exports; but credentials are the gateway's.
     (
@@ -170,6 +171,7 @@ fn no_layer_asks_the_tool_for_what_the_call_knows_better() -> io::Result<()> {
         "approval",
         "breaker",
         "cache",
+        "guardrail",
         "limit",
         "retry",
         "router",

@@ -7,8 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use callward_core::trail::{Decision, Stage, Verdict};
 use callward_core::{
-    Approver, BoxFuture, CallContext, ConfirmOutcome, Confirmation, ProgressSink, ToolCall,
-    ToolError, ToolOutput, ToolService,
+    Approver, BoxFuture, ConfirmOutcome, Confirmation, ProgressSink, ToolCall, ToolError,
+    ToolOutput, ToolService,
 };
 use futures_util::future::Either;
 use tokio::time::Instant;
@@ -177,8 +177,7 @@ async fn run<S: ToolService>(
     mut execution: Execution,
     began: Instant,
 ) -> Output {
-    let approved = approved(&call, &execution.request().asked.arguments, began.elapsed());
-    drop(call);
+    let approved = approved(call, &execution.request().asked.arguments, began.elapsed());
     execution.sent();
     let result = inner.call(approved).await;
     execution.end(Outcome::of(&result)).await;
@@ -186,19 +185,9 @@ async fn run<S: ToolService>(
 }
 
 /// Returns the call with the approved arguments. The time that it waited is not its own.
-fn approved(call: &ToolCall, arguments: &str, waited: Duration) -> ToolCall {
-    let arguments = Bytes::copy_from_slice(arguments.as_bytes());
-    let approved = ToolCall::new(call.tool().clone(), arguments);
-    let mut approved = approved.with_caller(call.caller().clone());
-    if let Some(progress) = call.progress() {
-        approved = approved.with_progress(progress.clone());
-    }
-    if let Some(key) = call.idempotency_key() {
-        approved = approved.with_idempotency_key(key);
-    }
-    let context = approved.context_mut();
-    *context = CallContext::clone(call);
-    let deadline = context.deadline;
-    context.deadline = deadline.and_then(|deadline| deadline.checked_add(waited));
+fn approved(call: ToolCall, arguments: &str, waited: Duration) -> ToolCall {
+    let mut approved = call.with_arguments(Bytes::copy_from_slice(arguments.as_bytes()));
+    let deadline = approved.deadline;
+    approved.context_mut().deadline = deadline.and_then(|deadline| deadline.checked_add(waited));
     approved
 }

@@ -104,22 +104,33 @@ fn read(body: &[u8]) -> Option<Verdict> {
 pub struct Webhook(Arc<Inner>);
 
 struct Inner {
+    service: Signed,
+    keep: Duration,
+    known: Known<Verdict>,
+}
+
+impl fmt::Debug for Webhook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.service.fmt(f)
+    }
+}
+
+/// A service that is asked with signed questions, within a deadline.
+pub struct Signed {
+    /// What it is, for the log.
+    name: &'static str,
     url: Url,
     key: hmac::Key,
     timeout: Duration,
-    keep: Duration,
-    known: Known<Verdict>,
     running: Semaphore,
     /// Whether the last question failed; the first failure in a row is logged.
     failed: AtomicBool,
     http: Box<dyn Http>,
 }
 
-impl fmt::Debug for Webhook {
+impl fmt::Debug for Signed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Webhook")
-            .field(&self.0.url.as_str())
-            .finish()
+        f.debug_tuple("Signed").field(&self.url.as_str()).finish()
     }
 }
 
@@ -130,36 +141,18 @@ impl Webhook {
     ///
     /// Which setting cannot be used, why, and what is expected.
     pub fn new(config: &WebhookConfig) -> Result<Self, String> {
-        let url = secure_url("url", &config.url)?;
-        let client = Client::build(url.scheme() == "https")?;
-        Self::with(config, url, Box::new(client))
+        let name = "authorization webhook";
+        let service = Signed::new(name, &config.url, &config.secret, config.timeout)?;
+        Ok(Self::of(service, config.cache))
     }
 
-    fn with(config: &WebhookConfig, url: Url, http: Box<dyn Http>) -> Result<Self, String> {
-        let secret = config.secret.reveal();
-        let decoded = secret
-            .strip_prefix("whsec_")
-            .map(|text| STANDARD.decode(text));
-        let key = match decoded {
-            Some(key) => key.map_err(|_| "`secret` has no Base64 after `whsec_`".to_owned())?,
-            None => secret.as_bytes().to_vec(),
-        };
-        if key.len() < MIN_SECRET {
-            return Err(format!("`secret` must have at least {MIN_SECRET} bytes"));
-        }
-        if config.timeout.is_zero() {
-            return Err("`timeout` must not be 0".to_owned());
-        }
-        Ok(Self(Arc::new(Inner {
-            url,
-            key: hmac::Key::new(hmac::HMAC_SHA256, &key),
-            timeout: config.timeout,
-            keep: config.cache,
-            known: Known::new(config.cache),
-            running: Semaphore::new(MAX_RUNNING),
-            failed: AtomicBool::new(false),
-            http,
-        })))
+    fn of(service: Signed, keep: Duration) -> Self {
+        let known = Known::new(keep);
+        Self(Arc::new(Inner {
+            service,
+            keep,
+            known,
+        }))
     }
 }
 
@@ -193,35 +186,103 @@ impl Decide for Webhook {
             if let Some(known) = this.known.get(&digest) {
                 return known.map_err(unauthorized);
             }
-            let asked = tokio::time::timeout(this.timeout, this.ask(question)).await;
-            let asked = asked.unwrap_or_else(|_| Err("it does not answer".to_owned()));
-            let failed_before = this.failed.swap(asked.is_err(), Ordering::Relaxed);
-            let allowed = asked.map_err(|error| {
-                if !failed_before {
-                    tracing::warn!(%error, "the authorization webhook fails: calls are refused");
-                }
-                let text = "the authorization webhook gives no answer; nothing was sent";
-                let error = ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, text);
-                error.with_retry_after(AGAIN)
-            })?;
+            let read = |body: Vec<u8>| {
+                let expected = "its answer is not `{\"allow\": true}` or the like";
+                read(&body).ok_or_else(|| expected.to_owned())
+            };
+            let allowed = this.service.ask(question, MAX_ANSWER, read).await?;
             this.known.keep(digest, allowed.clone(), this.keep);
             allowed.map_err(unauthorized)
         })
     }
 }
 
-impl Inner {
-    async fn ask(&self, question: String) -> Result<Verdict, String> {
+impl Signed {
+    /// Takes the URL of a service, and what questions are signed with. Its name is for errors and
+    /// the log. Nothing is sent before the first question.
+    ///
+    /// # Errors
+    ///
+    /// Which setting cannot be used, why, and what is expected.
+    pub fn new(
+        name: &'static str,
+        url: &str,
+        secret: &Secret,
+        timeout: Duration,
+    ) -> Result<Self, String> {
+        let url = secure_url("url", url)?;
+        let client = Client::build(url.scheme() == "https")?;
+        Self::with(name, url, secret, timeout, Box::new(client))
+    }
+
+    fn with(
+        name: &'static str,
+        url: Url,
+        secret: &Secret,
+        timeout: Duration,
+        http: Box<dyn Http>,
+    ) -> Result<Self, String> {
+        let secret = secret.reveal();
+        let decoded = secret
+            .strip_prefix("whsec_")
+            .map(|text| STANDARD.decode(text));
+        let key = match decoded {
+            Some(key) => key.map_err(|_| "`secret` has no Base64 after `whsec_`".to_owned())?,
+            None => secret.as_bytes().to_vec(),
+        };
+        if key.len() < MIN_SECRET {
+            return Err(format!("`secret` must have at least {MIN_SECRET} bytes"));
+        }
+        if timeout.is_zero() {
+            return Err("`timeout` must not be 0".to_owned());
+        }
+        Ok(Self {
+            name,
+            url,
+            key: hmac::Key::new(hmac::HMAC_SHA256, &key),
+            timeout,
+            running: Semaphore::new(MAX_RUNNING),
+            failed: AtomicBool::new(false),
+            http,
+        })
+    }
+
+    /// Asks a question, JSON, and reads its answer of at most `limit` bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Overloaded`] if there is no answer in time, or none that can be read.
+    pub async fn ask<T>(
+        &self,
+        question: String,
+        limit: usize,
+        read: impl FnOnce(Vec<u8>) -> Result<T, String>,
+    ) -> Result<T, ToolError> {
+        let sent = tokio::time::timeout(self.timeout, self.send(question, limit)).await;
+        let sent = sent.unwrap_or_else(|_| Err("it does not answer".to_owned()));
+        let answer = sent.and_then(read);
+        let failed_before = self.failed.swap(answer.is_err(), Ordering::Relaxed);
+        answer.map_err(|error| {
+            let name = self.name;
+            if !failed_before {
+                tracing::warn!(%error, "the {name} fails");
+            }
+            let text = format!("the {name} gives no answer; nothing was sent");
+            let error = ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, text);
+            error.with_retry_after(AGAIN)
+        })
+    }
+
+    async fn send(&self, question: String, limit: usize) -> Result<Vec<u8>, String> {
         let permit = self.running.acquire().await;
         let _permit = permit.map_err(|error| error.to_string())?;
         let post = self.sign(question)?;
         let ask = Ask {
             url: self.url.clone(),
-            limit: MAX_ANSWER,
+            limit,
             post: Some(post),
         };
-        let body = self.http.send(ask).await?;
-        read(&body).ok_or_else(|| "its answer is not `{\"allow\": true}` or the like".to_owned())
+        self.http.send(ask).await
     }
 
     fn sign(&self, body: String) -> Result<Post, String> {
@@ -289,7 +350,8 @@ mod tests {
         };
         let (config, http) = (config(SECRET), Box::new(service.clone()));
         let url = Url::parse(&config.url).unwrap();
-        (Webhook::with(&config, url, http).unwrap(), service)
+        let signed = Signed::with("webhook", url, &config.secret, config.timeout, http);
+        (Webhook::of(signed.unwrap(), config.cache), service)
     }
 
     fn about(arguments: Value) -> ToolCall {

@@ -142,6 +142,14 @@ impl ToolCall {
         }
     }
 
+    /// Replaces the arguments, and with them the plan, if the tool has rules over arguments.
+    pub fn with_arguments(mut self, arguments: impl Into<Bytes>) -> Self {
+        let parts = self.parts_mut();
+        parts.arguments = arguments.into();
+        parts.applied = parts.tool.refinements.apply(or_empty(&parts.arguments));
+        self
+    }
+
     /// Returns the parts for changes: a copy if another clone of the call exists.
     fn parts_mut(&mut self) -> &mut Parts {
         Arc::make_mut(&mut self.parts)

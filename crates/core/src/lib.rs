@@ -25,6 +25,7 @@
 mod words;
 
 mod annotations;
+mod any_of;
 mod ask;
 mod attempt;
 mod call;
@@ -37,6 +38,7 @@ mod effect;
 mod error;
 mod fingerprint;
 mod freshness;
+mod glob;
 pub mod human;
 mod idempotency;
 pub mod infer;
@@ -67,6 +69,7 @@ pub mod trail;
 mod weight;
 
 pub use annotations::{AnnotationProblem, Annotations, Complexity, SecurityLevel};
+pub use any_of::AnyOf;
 pub use ask::{Approver, Ask, ConfirmOutcome, Confirmation};
 pub use attempt::{Attempt, ChosenServer, Share, TimeShare};
 pub use call::{CallContext, ToolCall};
@@ -83,6 +86,7 @@ pub use error::{
 };
 pub use fingerprint::FingerprintKey;
 pub use freshness::{CACHE_META, Caching, Freshness, FreshnessMode};
+pub use glob::{Glob, ToolGlob};
 pub use idempotency::IdempotencyKey;
 pub use infer::{Evidence, Inferred, RuleSet, Strength, Subject};
 pub use instances::{InstanceStatus, Instances, Owner};

@@ -18,7 +18,7 @@ use crate::config::{self, Config, ServerConfig, ToolRule, caching};
 use crate::error::AppError;
 use crate::metrics::Telemetry;
 use crate::relay::Prefixed;
-use crate::{audit, telemetry};
+use crate::{audit, guardrails, telemetry};
 
 /// Whether children inherit the environment of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +86,8 @@ pub(crate) fn stack_over(
     let lexicon = config.lexicon.clone();
     let stack = with(Stack::builder(), lexicon, StackBuilder::lexicon);
     let stack = with(stack, webhook, |stack, it| stack.authorize_by(Arc::new(it)));
+    let guardrails = guardrails::open(&config.guardrails)?;
+    let stack = with(stack, guardrails, StackBuilder::guardrails);
     let stack = with(stack, audit, StackBuilder::audit)
         .approvals(approvals)
         .authorize(Policy::new(

@@ -15,6 +15,7 @@ mod config;
 mod connections;
 mod error;
 mod evidence;
+mod guardrails;
 mod http;
 mod instructions;
 mod kept_names;

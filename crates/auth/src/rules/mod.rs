@@ -1,6 +1,5 @@
 //! Rules: which caller may call which tool.
 
-mod glob;
 mod rule;
 
 use std::sync::Arc;
@@ -10,9 +9,9 @@ use callward_core::trail::{Decision, Stage, Verdict as Word};
 use callward_core::{Ask, Authorization, Caller, Effect, Tool};
 use sha2::{Digest, Sha256};
 
-pub use self::glob::{Glob, ToolGlob};
-pub use self::rule::{AnyOf, Rule, Then};
+pub use self::rule::{Rule, Then};
 use crate::hex;
+pub use callward_core::{AnyOf, Glob, ToolGlob};
 
 /// Rules in their order, of which the first that matches wins, and what holds without a match.
 ///

@@ -1,10 +1,10 @@
 //! One rule: whom and what it concerns, and what it decides.
 
 use callward_core::refine::Applied;
-use callward_core::{Approver, Caller, Effect, SafetyLevel, SecurityLevel, Tool, When, words};
-use serde::{Deserialize, Deserializer, Serialize};
-
-use super::{Glob, ToolGlob};
+use callward_core::{
+    AnyOf, Approver, Caller, Effect, Glob, SafetyLevel, SecurityLevel, Tool, ToolGlob, When, words,
+};
+use serde::{Deserialize, Serialize};
 
 words! {
     /// What a rule decides, the least strict first.
@@ -97,7 +97,7 @@ impl Rule {
         };
         // a rule that allows a restricted tool has to name a role
         let is_careless =
-            self.then != Then::Deny && self.role.0.is_empty() && plan.limits.restricted;
+            self.then != Then::Deny && self.role.elements().is_empty() && plan.limits.restricted;
         !is_careless
             && self.tool.admits(|glob| glob.fits(tool))
             && self.effect.admits(|effect| *effect == plan.effect)
@@ -112,53 +112,5 @@ impl Rule {
             && self
                 .issuer
                 .admits(|glob| issuer.is_some_and(|issuer| glob.fits(issuer)))
-    }
-}
-
-/// A list of which one element must hold; an absent one always holds. It cannot be empty: a rule
-/// for no one would otherwise be one for all.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(transparent)]
-pub struct AnyOf<T>(Vec<T>);
-
-impl<T> Default for AnyOf<T> {
-    fn default() -> Self {
-        Self(Vec::new())
-    }
-}
-
-impl<T> AnyOf<T> {
-    /// Takes one element.
-    #[must_use]
-    pub fn one(element: T) -> Self {
-        Self(vec![element])
-    }
-
-    /// Adds another one.
-    #[must_use]
-    pub fn or(mut self, element: T) -> Self {
-        self.0.push(element);
-        self
-    }
-
-    /// Returns the elements; none stand for any.
-    #[must_use]
-    pub fn elements(&self) -> &[T] {
-        &self.0
-    }
-
-    fn admits(&self, holds: impl FnMut(&T) -> bool) -> bool {
-        self.0.is_empty() || self.0.iter().any(holds)
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for AnyOf<T> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let list = Vec::deserialize(from)?;
-        if list.is_empty() {
-            let message = "expected at least one element; leave the key out for any";
-            return Err(serde::de::Error::custom(message));
-        }
-        Ok(Self(list))
     }
 }

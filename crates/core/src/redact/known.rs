@@ -144,7 +144,7 @@ fn read(text: &str, mut each: impl FnMut(u8, Range<usize>)) {
 }
 
 /// Leaves parts out of a text.
-fn without(text: &str, mut parts: Vec<Range<usize>>) -> Cow<'_, str> {
+pub(super) fn without(text: &str, mut parts: Vec<Range<usize>>) -> Cow<'_, str> {
     if parts.is_empty() {
         return text.into();
     }

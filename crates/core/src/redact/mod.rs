@@ -1,5 +1,6 @@
 //! Removes secrets from arguments, results, command lines, URLs and log lines.
 
+mod credentials;
 mod known;
 mod line;
 mod names;
@@ -13,6 +14,7 @@ use serde_json::value::RawValue;
 use crate::members::{Members, Text};
 use names::Names;
 
+pub use credentials::{WithoutCredentials, credentials};
 pub use known::Known;
 pub use line::Lines;
 pub use shown::{command, secrets_of_process, url};

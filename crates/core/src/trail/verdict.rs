@@ -12,6 +12,8 @@ words! {
         Audit = "audit",
         /// Whether the rules let the caller make the call.
         Authorize = "authorize",
+        /// Whether the guardrails of the operator let the call pass, and what they look at.
+        Guardrail = "guardrail",
         /// Whether the answer comes from the cache, and what the call does to it.
         Cache = "cache",
         /// Whether a call that keeps failing is answered in its server's place.
@@ -97,6 +99,8 @@ words! {
         AtMost = "at_most",
         /// Made to wait.
         Waited = "waited",
+        /// A guardrail looks at it.
+        Checked = "checked",
         /// Refused: nothing was sent.
         Refused = "refused",
         /// A server was chosen.
@@ -129,6 +133,7 @@ impl Stage {
             Self::Confirm => &[V::Skip, V::Ask, V::Pass, V::Refused],
             Self::Audit => &[V::Partial, V::Full, V::Written, V::Dropped],
             Self::Authorize => &[V::Pass, V::Ask, V::Refused],
+            Self::Guardrail => &[V::Checked, V::Refused],
             Self::Cache => &[
                 V::Bypass,
                 V::LookUp,

@@ -43,7 +43,9 @@ pub(crate) use self::error::ConfigError;
 pub(crate) use self::listen::{ADMIN, AdminAddress, PUBLIC, exposed, parse_listen};
 pub(crate) use self::references::References;
 pub(crate) use self::rules::Rule as ToolRule;
-pub(crate) use self::sections::{Asking, Audit, Auth, Http, KeySource, Telemetry, as_usize};
+pub(crate) use self::sections::{
+    Asking, Audit, Auth, Guardrails, Http, KeySource, OnFailure, Screening, Telemetry, as_usize,
+};
 pub(crate) use self::server::{Server, ServerConfig, caching};
 
 use self::error::{Fault, Source};
@@ -76,6 +78,7 @@ with_defaults! {
         pub(crate) authorize_webhook: Option<WebhookConfig>,
         /// How operators are asked about calls; `None` if they are not.
         pub(crate) approvals: Option<Asking>,
+        pub(crate) guardrails: Guardrails,
         pub(crate) http: Http,
         pub(crate) auth: Auth,
         pub(crate) admin: Admin,

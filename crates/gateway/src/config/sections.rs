@@ -12,11 +12,11 @@ use callward::breaker::BreakerConfig;
 use callward::cache::CacheConfig;
 use callward::core::human::{duration, size};
 use callward::core::redact::{self, Redactor};
-use callward::core::{Approver, AuditScope, FreshnessMode};
+use callward::core::{Approver, AuditScope, FreshnessMode, words};
 use callward::router::RouterConfig;
 use callward::{PingConfig, Profile, StackBuilder};
 use callward_auth::ProxyConfig;
-use callward_auth::tokens::IssuerConfig;
+use callward_auth::tokens::{IssuerConfig, Secret};
 use callward_mcp::server::HttpOptions;
 use serde::de::{Deserialize, Deserializer, Error};
 use serde::{Serialize, Serializer};
@@ -146,6 +146,42 @@ impl Asking {
         layer.pending_per_principal = self.pending;
         layer
     }
+}
+
+/// `[guardrails]`: rules over arguments and results, and the service that some of them ask.
+#[derive(Debug, Clone, Default, Serialize, serde::Deserialize)]
+#[serde(default)]
+pub(crate) struct Guardrails {
+    pub(crate) rules: Vec<callward::guardrail::Rule>,
+    pub(crate) webhook: Option<Screening>,
+}
+
+/// `[guardrails.webhook]`
+#[derive(Debug, Clone, Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Screening {
+    pub(crate) url: String,
+    pub(crate) secret: Secret,
+    #[serde(default = "Screening::timeout", with = "duration")]
+    pub(crate) timeout: Duration,
+    #[serde(default)]
+    pub(crate) on_failure: OnFailure,
+}
+
+impl Screening {
+    const fn timeout() -> Duration {
+        Duration::from_secs(1)
+    }
+}
+
+words! {
+    /// What happens to calls and results without an answer of the service.
+    OnFailure {
+        /// They are refused.
+        Closed = "closed",
+        /// They pass.
+        Open = "open",
+    } default Closed
 }
 
 /// `[admin]`

@@ -47,6 +47,7 @@ pub(super) fn check(config: &mut Config, source: &Source<'_>) -> (Vec<Fault>, Ve
     faults.settings(config);
     faults.layers(config);
     faults.rules(config);
+    faults.guardrails(&config.guardrails);
     derive(config);
     tables.sort_by_key(|(id, _)| source.span(&dotted("servers", id)).map(|span| span.start));
     for (id, table) in tables {

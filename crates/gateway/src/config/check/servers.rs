@@ -3,12 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
-use callward::auth::rules::{Glob, Rule, Then};
-use callward::core::{Approver, Method, Severity};
+use callward::auth::rules::{Rule, Then};
+use callward::core::{Approver, Glob, Method, Severity, ToolGlob};
 use callward::{Annotations, ReplicaSetId, ServerId};
 use callward_mcp::client::HttpSpec;
 
 use super::super::Config;
+use super::super::Guardrails;
 use super::super::error::dotted;
 use super::super::server::{Prefix, Server, ServerConfig, ToolConfig};
 use super::Faults;
@@ -234,22 +235,7 @@ impl Faults<'_, '_> {
         let by_proxy = auth.proxy.iter().any(|one| one.roles_header.is_some());
         for (number, rule) in (1_usize..).zip(&config.authorize) {
             let root = format!("authorize.{number}");
-            for (number, tool) in (1_usize..).zip(rule.tool.elements()) {
-                let set = tool.set();
-                if !self.sets.iter().any(|known| Glob::new(set).fits(known)) {
-                    let message = self.unknown(set);
-                    self.warn(&format!("{root}.tool.{number}"), message);
-                }
-                // a tool may have any name, but few have a slash
-                let (name, methods) = (tool.tool(), Method::ALL.iter().map(|it| it.as_str()));
-                if name.contains('/')
-                    && !methods.clone().any(|method| Glob::new(name).fits(method))
-                    && let Some(hint) = similar::near(name, methods)
-                {
-                    let message = format!("no method is named {name:?}: {hint}");
-                    self.warn(&format!("{root}.tool.{number}"), message);
-                }
-            }
+            self.tools(&root, rule.tool.elements());
             self.asks(config, rule, &root);
             if !rule.role.elements().is_empty() && !keys && !by_token && !by_proxy {
                 self.warn(
@@ -261,6 +247,50 @@ impl Faults<'_, '_> {
             if !rule.scope.elements().is_empty() && !keys && auth.issuers.is_empty() {
                 let message = "no credential has scopes: expected `auth.keys` or `auth.issuers`";
                 self.warn(&dotted(&root, "scope"), message);
+            }
+        }
+    }
+
+    /// Warns of patterns of a rule that fit no tool.
+    pub(super) fn tools(&mut self, root: &str, tools: &[ToolGlob]) {
+        for (number, tool) in (1_usize..).zip(tools) {
+            let set = tool.set();
+            if !self.sets.iter().any(|known| Glob::new(set).fits(known)) {
+                let message = self.unknown(set);
+                self.warn(&format!("{root}.tool.{number}"), message);
+            }
+            // a tool may have any name, but few have a slash
+            let (name, methods) = (tool.tool(), Method::ALL.iter().map(|it| it.as_str()));
+            if name.contains('/')
+                && !methods.clone().any(|method| Glob::new(name).fits(method))
+                && let Some(hint) = similar::near(name, methods)
+            {
+                let message = format!("no method is named {name:?}: {hint}");
+                self.warn(&format!("{root}.tool.{number}"), message);
+            }
+        }
+    }
+
+    /// Checks what the layers do not read: a service that no rule asks, and one that is missing.
+    pub(super) fn guardrails(&mut self, guardrails: &Guardrails) {
+        for (number, rule) in (1_usize..).zip(&guardrails.rules) {
+            let root = format!("guardrails.rules.{number}");
+            self.tools(&root, rule.tool.elements());
+            if let Err(fault) = rule.validate() {
+                self.at(&dotted(&root, fault.field), fault.reason);
+            }
+            let has_service = !rule.webhook || guardrails.webhook.is_some();
+            let expected = "expected a table [guardrails.webhook]";
+            self.expect(has_service, &dotted(&root, "webhook"), expected);
+        }
+        if let Some(webhook) = &guardrails.webhook {
+            self.ok(crate::guardrails::service(webhook), "guardrails.webhook");
+            let most = "expected at most 1 min";
+            let is_short = webhook.timeout <= Duration::from_secs(60);
+            self.expect(is_short, "guardrails.webhook.timeout", most);
+            if !guardrails.rules.iter().any(|rule| rule.webhook) {
+                let unused = "no rule has `webhook = true`, so it is not asked";
+                self.warn("guardrails.webhook", unused);
             }
         }
     }

@@ -1,7 +1,8 @@
 //! Patterns over names: `*` stands for any text, `?` for one character.
 
-use callward_core::{InvalidValue, Tool};
 use serde::{Deserialize, Serialize};
+
+use crate::{InvalidValue, Tool};
 
 /// A pattern for a whole text. `*` stands for any text, `?` for any one character, and every other
 /// character for itself.
@@ -16,7 +17,6 @@ impl Glob {
     }
 
     /// Returns `true` if the pattern fits the whole text.
-    #[must_use]
     pub fn fits(&self, text: &str) -> bool {
         fits(&self.0, text)
     }
@@ -50,19 +50,16 @@ impl ToolGlob {
     }
 
     /// Returns the pattern for the name of the replica set.
-    #[must_use]
     pub fn set(&self) -> &str {
         &self.set.0
     }
 
     /// Returns the pattern for the name of the tool.
-    #[must_use]
     pub fn tool(&self) -> &str {
         &self.tool.0
     }
 
     /// Returns `true` if it fits the tool.
-    #[must_use]
     pub fn fits(&self, tool: &Tool) -> bool {
         self.set.fits(tool.set().as_str()) && self.tool.fits(tool.name().as_str())
     }
@@ -112,9 +109,8 @@ fn fits(pattern: &str, text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use callward_testkit::tool;
-
     use super::*;
+    use crate::{Annotations, CallPlan, Profile, Resolved, Source, ToolDefinition};
 
     #[test]
     fn a_pattern_fits_the_whole_text() {
@@ -139,8 +135,12 @@ mod tests {
 
     #[test]
     fn a_tool_pattern_is_split_at_its_first_dot() {
-        let tool = tool("files.read").build();
-        let set = tool.set().as_str();
+        let hints = Annotations::default();
+        let resolved = Resolved::from_single(hints.clone(), Source::Declared);
+        let plan = CallPlan::derive(&resolved, &Profile::standard());
+        let definition = ToolDefinition::named("files.read".parse().unwrap(), hints);
+        let set = "test";
+        let tool = Tool::new(set.parse().unwrap(), definition, resolved, plan);
         for (pattern, fits) in [
             (format!("{set}.files.read"), true),
             (format!("{set}.*"), true),
