@@ -7,4 +7,5 @@ mod decisions;
 mod file;
 mod layer;
 mod model;
+mod questions;
 mod rounds;
