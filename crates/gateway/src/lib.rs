@@ -22,6 +22,7 @@ mod listed;
 mod listings;
 mod log;
 mod metrics;
+mod missing;
 mod output;
 mod plain;
 mod readiness;
