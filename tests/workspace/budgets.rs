@@ -8,15 +8,15 @@ use crate::sources::{root, sources};
 
 /// The most lines of code, without comments, blank lines and tests. A budget falls with its crate.
 const BUDGETS: [(&str, usize); 19] = [
-    ("approval", 1442),
+    ("approval", 2223),
     ("audit", 1521),
     ("auth", 2819),
     ("breaker", 1238),
     ("cache", 4249),
     ("chaos", 702),
-    ("core", 9649),
-    ("facade", 3203),
-    ("gateway", 12551),
+    ("core", 9652),
+    ("facade", 3218),
+    ("gateway", 12663),
     ("limit", 1596),
     ("loopguard", 389),
     ("mcp", 12245),
@@ -24,12 +24,12 @@ const BUDGETS: [(&str, usize); 19] = [
     ("replay", 2248),
     ("retry", 1605),
     ("router", 2358),
-    ("telemetry", 2042),
+    ("telemetry", 2045),
     ("testkit", 2394),
     ("tls", 27),
 ];
 /// The most lines of tests.
-const TESTS: usize = 56_300;
+const TESTS: usize = 57_050;
 
 /// What supports tests only, though it is not a test itself.
 const SUPPORT: [&str; 4] = [

@@ -47,12 +47,12 @@ impl ClientPeer for Says {
     }
 }
 
-fn accept(content: Value) -> Value {
+fn accept(content: &Value) -> Value {
     json!({"action": "accept", "content": content})
 }
 
 fn only(answer: &Value) -> Value {
-    accept(json!({ "answer": answer }))
+    accept(&json!({ "answer": answer }))
 }
 
 /// A call of a client that gives these answers and can be asked in both modes.
@@ -164,7 +164,7 @@ async fn each_kind_sends_its_schema_and_checks_the_answer() {
     for (question, schema, good, bad) in kinds() {
         let is_form = question.kind() == QuestionKind::Form;
         let content = |answer: &Value| match is_form {
-            true => accept(answer.clone()),
+            true => accept(answer),
             false => only(answer),
         };
         for answer in &good {
@@ -192,7 +192,7 @@ async fn each_kind_sends_its_schema_and_checks_the_answer() {
                 matches!(refused, Err(QuestionError::Unfit(_))),
                 "{answer} {refused:?}"
             );
-            let asked = says.asked.lock();
+            let asked = says.asked.lock().clone();
             assert_eq!(asked.len(), 3, "{answer}");
             assert_eq!(asked[0]["message"], "q");
             let again = asked[1]["message"].as_str().unwrap();
@@ -286,7 +286,7 @@ async fn only_true_is_a_yes_and_helpers_return_what_they_ask_for() {
     assert_eq!(person.text("q").await.unwrap(), "a");
     assert_eq!(person.select("q", &["a", "b"]).await.unwrap(), "b");
     assert_eq!(person.multi_select("q", &["a", "b"]).await.unwrap(), ["b"]);
-    let (_, call) = asks([accept(json!({"a": 1}))], false);
+    let (_, call) = asks([accept(&json!({"a": 1}))], false);
     let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}}});
     let form = questions.to(&call).form("q", schema).await.unwrap();
     assert_eq!(Value::Object(form), json!({"a": 1}));
@@ -635,7 +635,7 @@ proptest! {
         let required: Vec<_> = members.keys().take(1).collect();
         let schema = json!({"type": "object", "properties": members, "required": required});
         for answer in answers {
-            let (says, call) = asks([accept(json!(answer))], true);
+            let (says, call) = asks([accept(&json!(answer))], true);
             let mut question = Question::form("q", schema.clone());
             question.timeout = Duration::from_millis(1);
             let questions = Questions::default().with_handler({
