@@ -20,7 +20,7 @@ esac
 "#;
 
 /// A tool with these required members.
-fn needs(name: &str, reads: bool, properties: Value) -> Value {
+fn needs(name: &str, reads: bool, properties: &Value) -> Value {
     let mut tool = tool(name, reads);
     let names: Vec<_> = properties.as_object().unwrap().keys().cloned().collect();
     tool["inputSchema"] = json!({"type": "object", "properties": properties, "required": names});
@@ -33,10 +33,10 @@ fn config(ask_missing: bool) -> String {
         "lines": {"type": "integer", "format": "uint32", "minimum": 1, "maximum": 9},
     });
     let tools = json!([
-        needs("read_file", true, both.clone()),
-        needs("wipe", false, both),
-        needs("login", true, json!({"password": {"type": "string"}})),
-        needs("nested", true, json!({"filter": {"type": "object"}})),
+        needs("read_file", true, &both),
+        needs("wipe", false, &both),
+        needs("login", true, &json!({"password": {"type": "string"}})),
+        needs("nested", true, &json!({"filter": {"type": "object"}})),
     ]);
     let script = Script {
         call: CALL,
