@@ -148,8 +148,75 @@ impl Tools {
         T: IntoToolOutput,
         E: fmt::Display,
     {
+        self.tool_in_call(spec, move |_, arguments| run(arguments))
+    }
+
+    /// Adds a tool as [`tool`](Self::tool) does, whose closure also gets the call: its caller, its
+    /// client, and what that declares. So a tool can ask the person at the client.
+    ///
+    /// ```
+    /// # #[cfg(feature = "approval")] mod example {
+    /// use callward::approval::questions::{QuestionError, Questions};
+    /// use callward::{ToolCall, ToolSpec, Tools};
+    /// use serde_json::Value;
+    ///
+    /// # pub fn tools() -> Result<Tools, Box<dyn std::error::Error>> {
+    /// let questions = Questions::default();
+    /// let archive = move |call: ToolCall, _: Value| {
+    ///     let questions = questions.clone();
+    ///     async move {
+    ///         let done = questions.to(&call).confirm("Archive all orders?").await?;
+    ///         Ok::<_, QuestionError>(if done { "archived" } else { "left as they are" })
+    ///     }
+    /// };
+    /// let tools = Tools::new("orders")?.tool_in_call(ToolSpec::new("archive_orders"), archive)?;
+    /// # Ok(tools)
+    /// # }
+    /// # }
+    /// # #[cfg(feature = "approval")]
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use std::sync::Arc;
+    /// # use callward::core::*;
+    /// # struct Agrees;
+    /// # impl ClientPeer for Agrees {
+    /// #     fn ask(
+    /// #         &self,
+    /// #         _: ClientMethod,
+    /// #         _: bytes::Bytes,
+    /// #     ) -> BoxFuture<'static, Result<bytes::Bytes, ClientRefusal>> {
+    /// #         let answer = r#"{"action": "accept", "content": {"answer": true}}"#;
+    /// #         Box::pin(async move { Ok(answer.into()) })
+    /// #     }
+    /// # }
+    /// # let stack = callward::Stack::builder().server(example::tools()?).build().await?;
+    /// # let mut call = stack.prepare("orders.archive_orders", "{}")?;
+    /// # let context = call.context_mut();
+    /// # context.client = Some(CallClient::new(Arc::new(Agrees), false));
+    /// # context.capabilities = ClientCapabilities::parse(br#"{"elicitation": {}}"#);
+    /// # assert_eq!(stack.run(call).await?.to_text(), "archived");
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidDefinition`] if the name or the hints cannot be used.
+    pub fn tool_in_call<A, F, Fut, T, E>(
+        self,
+        spec: ToolSpec,
+        run: F,
+    ) -> Result<Self, InvalidDefinition>
+    where
+        A: DeserializeOwned,
+        F: Fn(ToolCall, A) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
+        T: IntoToolOutput,
+        E: fmt::Display,
+    {
         let answer = move |call: ToolCall| -> Answer {
-            let running = serde_json::from_slice::<A>(call.arguments()).map(&run);
+            let arguments = serde_json::from_slice::<A>(call.arguments());
+            let running = arguments.map(|arguments| run(call, arguments));
             Box::pin(async move {
                 let running = running.map_err(|error| {
                     let text = format!("the arguments do not fit the tool: {error}");

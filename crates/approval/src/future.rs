@@ -155,10 +155,10 @@ async fn hold(
 }
 
 /// Notes that a call waits for a person until this is dropped.
-struct Waits(Arc<dyn ProgressSink>);
+pub(crate) struct Waits(Arc<dyn ProgressSink>);
 
 impl Waits {
-    fn begin(sink: Arc<dyn ProgressSink>) -> Self {
+    pub(crate) fn begin(sink: Arc<dyn ProgressSink>) -> Self {
         sink.waits_for_person(true);
         Self(sink)
     }

@@ -34,6 +34,7 @@ mod future;
 mod layer;
 mod manager;
 mod memory;
+pub mod questions;
 mod request;
 #[cfg(feature = "store")]
 mod seal;

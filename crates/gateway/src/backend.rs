@@ -26,7 +26,7 @@ use crate::listings::Listings;
 use crate::rounds::{Exchange, Turn};
 use crate::runtime::Runtime;
 use crate::subscriptions::Subscribed;
-use crate::{instructions, relay, report, view};
+use crate::{instructions, missing, relay, report, view};
 
 /// The key of `_meta` under which a request for the list asks for plans, and the list has them.
 const PLANS: &str = "io.callward/plans";
@@ -94,15 +94,37 @@ impl StackBackend {
         let mut said = upstreams.filter_map(Upstream::server_info);
         said.any(|said| said.methods.contains(&Method::GetTask))
     }
+}
 
-    fn start(&self, request: &CallRequest, exchange: &Exchange) -> Result<ToolCall, ToolError> {
-        let meta = check(&self.runtime, request)?;
-        let (stack, caller) = (&self.runtime.stack, request.caller.clone());
-        let call = stack.prepare_as(&request.name, request.arguments.clone(), caller)?;
-        let call = of_client(&self.runtime, call, request, meta, exchange);
-        let key = request.idempotency_key.clone();
-        Ok(with(call, key, ToolCall::with_idempotency_key))
+fn start(
+    runtime: &Runtime,
+    request: &CallRequest,
+    exchange: &Exchange,
+) -> Result<ToolCall, ToolError> {
+    let meta = check(runtime, request)?;
+    let (stack, caller) = (&runtime.stack, request.caller.clone());
+    let call = stack.prepare_as(&request.name, request.arguments.clone(), caller)?;
+    let call = of_client(runtime, call, request, meta, exchange);
+    let key = request.idempotency_key.clone();
+    Ok(with(call, key, ToolCall::with_idempotency_key))
+}
+
+/// Starts a call, with the arguments that the person at the client adds.
+async fn start_whole(
+    runtime: &Runtime,
+    mut request: CallRequest,
+    exchange: &Exchange,
+) -> Result<ToolCall, ToolError> {
+    let call = start(runtime, &request, exchange)?;
+    if !runtime.ask_missing {
+        return Ok(call);
     }
+    let Some(arguments) = missing::whole(runtime, &call, &request.name).await? else {
+        return Ok(call);
+    };
+    request.arguments = arguments;
+    // the time that the person took is not the call's
+    start(runtime, &request, exchange)
 }
 
 /// Reports a refused request. The name is left out: a name that no tool has is in no metric.
@@ -336,25 +358,24 @@ impl Backend for StackBackend {
         }
         let reports = self.runtime.reports.or_asked(request.meta.as_ref());
         let (caller, inbound) = (request.caller.clone(), request.inbound.clone());
-        let call = match refused {
-            Some(error) => Err(error),
-            None => self.start(&request, &exchange),
-        };
-        let call = call.map_err(|error| {
-            // no call was made, so no layer saw it
-            let stack = &self.runtime.stack;
-            let error = stack.admit_unknown(&caller).err().unwrap_or(error);
-            stack.note_refused(&name, &caller, inbound.as_ref(), &error);
-            refuse(&self.runtime, Method::CallTool, error)
-        });
-        let (stack, recorder) = (self.runtime.stack.clone(), self.runtime.recorder.clone());
-        let sealed = self.runtime.rounds.clone();
+        let runtime = self.runtime.clone();
         let call = async move {
             let _counted = counted;
+            let stack = &runtime.stack;
+            let call = match refused {
+                Some(error) => Err(error),
+                None => start_whole(&runtime, request, &exchange).await,
+            };
+            let call = call.map_err(|error| {
+                // no call was made, so no layer saw it
+                let error = stack.admit_unknown(&caller).err().unwrap_or(error);
+                stack.note_refused(&name, &caller, inbound.as_ref(), &error);
+                refuse(&runtime, Method::CallTool, error)
+            });
             let (call, taken) = reports.begin(call?);
             let (record, called) = (call.record.clone(), call.tool().clone());
-            let result = recorder.run(&stack, &name, call).await;
-            let result = result.map_err(|error| match knows_verifier(&stack, &caller, &error) {
+            let result = runtime.recorder.run(stack, &name, call).await;
+            let result = result.map_err(|error| match knows_verifier(stack, &caller, &error) {
                 true => error,
                 false => error.without_verifier(),
             });
@@ -362,6 +383,7 @@ impl Backend for StackBackend {
                 Some(taken) => taken.tell(result),
                 None => result,
             };
+            let sealed = &runtime.rounds;
             let output = sealed.seal(result?, exchange.binding.as_ref(), record.as_ref())?;
             sealed.seal_task(output, &caller.principal, &called, record.as_ref())
         };

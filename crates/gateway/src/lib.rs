@@ -23,6 +23,7 @@ mod listed;
 mod listings;
 mod log;
 mod metrics;
+mod missing;
 mod output;
 mod plain;
 mod readiness;

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward::approval::questions::{Outcome, QuestionKind, Questions};
 use callward::core::PeerObserver;
 use callward::telemetry::export::Exporter;
-use callward::telemetry::metrics::{Metrics, observe_gauge};
-use callward::telemetry::names::metric::CALLS_IN_FLIGHT;
+use callward::telemetry::metrics::{Metrics, observe_counter, observe_gauge};
+use callward::telemetry::names::metric::{CALLS_IN_FLIGHT, QUESTIONS, label};
+use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Meter, MeterProvider};
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use prometheus::{Registry, TextEncoder};
@@ -102,6 +104,22 @@ impl Telemetry {
         let calls = calls.clone();
         observe_gauge(&self.meter, CALLS_IN_FLIGHT, move |series| {
             series.add(calls.len() as f64, []);
+        });
+    }
+
+    /// Adds the questions, each series from the start.
+    pub(crate) fn observe_questions(&self, questions: &Questions) {
+        let questions = questions.clone();
+        observe_counter(&self.meter, QUESTIONS, move |series| {
+            let counts = questions.counts();
+            for kind in QuestionKind::ALL {
+                for outcome in Outcome::ALL {
+                    let count = counts.get(&(*kind, *outcome)).copied();
+                    let kind = KeyValue::new(label::KIND, kind.as_str());
+                    let outcome = KeyValue::new(label::OUTCOME, outcome.as_str());
+                    series.add(count.unwrap_or_default(), [kind, outcome]);
+                }
+            }
         });
     }
 

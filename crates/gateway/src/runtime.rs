@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use callward::Stack;
 use callward::approval::Asked;
+use callward::approval::questions::Questions;
 use callward::core::BaggageFilter;
 use callward::core::redact::Redactor;
 use callward_mcp::client::Upstream;
@@ -33,6 +34,10 @@ pub(crate) struct Runtime {
     pub(crate) subscriptions: Arc<Subscriptions>,
     /// Leaves out the secrets of arguments that a person approves, and cuts none of the rest.
     pub(crate) redactor: Redactor,
+    /// The questions to persons at clients.
+    pub(crate) questions: Questions,
+    /// Whether they are asked for required arguments that a call lacks.
+    pub(crate) ask_missing: bool,
     /// The part of a caller's baggage that is passed on to servers.
     pub(crate) baggage: BaggageFilter,
     /// Whether the servers have started.
@@ -53,6 +58,8 @@ impl Runtime {
         let started = async move {
             cut_off.run_until_cancelled(startup.finished()).await;
         };
+        let questions = Questions::default();
+        telemetry.observe_questions(&questions);
         Arc::new(Self {
             subscriptions: Subscriptions::start(&running.stack, &running.upstreams),
             stack: running.stack,
@@ -65,6 +72,8 @@ impl Runtime {
             },
             rounds: Rounds::new(stop.closing.clone()),
             redactor: config.audit.redactor(Asked::MAX_ARGUMENT_BYTES),
+            questions,
+            ask_missing: config.ask_missing,
             baggage: telemetry::baggage(&config.telemetry),
             started: Started::new(started),
             stop,

@@ -1,4 +1,5 @@
 //! Both layers around a service that counts.
+#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -8,4 +8,5 @@ mod decisions;
 mod file;
 mod layer;
 mod model;
+mod questions;
 mod rounds;

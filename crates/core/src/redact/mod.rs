@@ -76,6 +76,12 @@ impl Redactor {
         }
     }
 
+    /// Returns `true` if values under this name are left out.
+    #[must_use]
+    pub fn hides(&self, name: &str) -> bool {
+        self.names.holds(name)
+    }
+
     /// Rewrites a JSON text. A text that is not JSON becomes `"[not JSON]"`, because its contents
     /// are unknown.
     pub fn redact(&self, raw: &[u8]) -> String {

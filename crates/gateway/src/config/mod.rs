@@ -71,6 +71,8 @@ with_defaults! {
         pub(crate) startup_timeout: Duration = Duration::from_secs(30),
         /// Whether each result states everything that was decided about its call.
         pub(crate) trail: bool,
+        /// Whether the person at the client is asked for required arguments that a call lacks.
+        pub(crate) ask_missing: bool,
         /// Which caller may call which tool, and what holds without a rule.
         pub(crate) authorize: Vec<Rule>,
         pub(crate) authorize_default: Then,

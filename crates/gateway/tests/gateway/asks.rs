@@ -1,11 +1,13 @@
 //! A server that asks its client while a call runs, for clients of both eras.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use rmcp::handler::client::ClientHandler;
 use rmcp::model::{
     CallToolRequestParams, ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult,
     ElicitationAction, ElicitationCapability, Implementation, ProtocolVersion,
 };
-use rmcp::service::{RequestContext, RoleClient};
+use rmcp::service::{RequestContext, RoleClient, RunningService};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::{ClientLifecycleMode, ClientServiceExt, ErrorData};
@@ -33,10 +35,13 @@ fn asking() -> String {
     script.server("host")
 }
 
-/// Says who it is.
-struct Ada;
+/// A client whose person fills this in, or declines, and that counts how often it is asked.
+pub(crate) struct Person {
+    says: Option<Value>,
+    pub(crate) asked: AtomicUsize,
+}
 
-impl ClientHandler for Ada {
+impl ClientHandler for Person {
     fn get_info(&self) -> ClientConfig {
         let mut capabilities = ClientCapabilities::default();
         capabilities.elicitation = Some(ElicitationCapability::default());
@@ -48,23 +53,42 @@ impl ClientHandler for Ada {
         _: ElicitRequestParams,
         _: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        let said = ElicitResult::new(ElicitationAction::Accept);
-        Ok(said.with_content(json!({"name": "ada"})))
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        Ok(match &self.says {
+            Some(content) => {
+                ElicitResult::new(ElicitationAction::Accept).with_content(content.clone())
+            }
+            None => ElicitResult::new(ElicitationAction::Decline),
+        })
     }
+}
+
+/// Connects such a client in each era.
+pub(crate) async fn of_both_eras(
+    gateway: &Gateway,
+    says: Option<Value>,
+) -> [RunningService<RoleClient, Person>; 2] {
+    let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
+    let connect = async |mode| {
+        let config = StreamableHttpClientTransportConfig::with_uri(gateway.url.as_str());
+        let transport = StreamableHttpClientTransport::with_client(http(), config);
+        let person = Person {
+            says: says.clone(),
+            asked: AtomicUsize::new(0),
+        };
+        let client = person.serve_with_lifecycle(transport, mode);
+        within("connecting", client).await.unwrap()
+    };
+    [
+        connect(ClientLifecycleMode::Initialize).await,
+        connect(ClientLifecycleMode::Discover { preferred_versions }).await,
+    ]
 }
 
 #[tokio::test]
 async fn a_server_asks_clients_of_both_eras_through_the_gateway() {
     let gateway = Gateway::fixed(&asking()).await;
-    let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
-    for mode in [
-        ClientLifecycleMode::Initialize,
-        ClientLifecycleMode::Discover { preferred_versions },
-    ] {
-        let config = StreamableHttpClientTransportConfig::with_uri(gateway.url.as_str());
-        let transport = StreamableHttpClientTransport::with_client(http(), config);
-        let client = within("connecting", Ada.serve_with_lifecycle(transport, mode)).await;
-        let client = client.unwrap();
+    for client in of_both_eras(&gateway, Some(json!({"name": "ada"}))).await {
         for _ in 0..2 {
             let asked = client.call_tool(CallToolRequestParams::new("host__greet"));
             let result = within("the answer", asked).await.unwrap();

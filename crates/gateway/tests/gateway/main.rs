@@ -23,6 +23,7 @@ mod hosts;
 mod instances;
 mod limits;
 mod metrics;
+mod missing;
 mod outcome;
 mod processes;
 mod relay;

@@ -149,6 +149,8 @@ metrics! {
         "Failing calls that are remembered";
     OVERHEAD_DURATION = Histogram "callward.overhead.duration" "s" [names::CACHE]
         "What the runtime itself added to a call";
+    QUESTIONS = Counter "callward.questions" "{question}" [label::KIND, label::OUTCOME]
+        "Questions of the gateway to persons at clients that ended, by outcome";
     RATE_LIMIT_CALLS_WAITING = Gauge "callward.rate_limit.calls_waiting" "{call}" [label::SCOPE, names::TOOL, names::SERVER_SET, names::SERVER]
         "Calls in the queue of a rate limit";
     RATE_LIMIT_DELAYS = Counter "callward.rate_limit.delays" "{call}" [label::SCOPE, names::TOOL, names::SERVER_SET, names::SERVER]
