@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use callward_core::refine::Applied;
 use callward_core::{
-    Delivery, Effect, ErrorKind, Principal, ReplicaSetId, SafetyLevel, ToolCall, ToolError,
+    Delivery, Effect, ErrorKind, Principal, ReplicaSetId, SafetyLevel, Tool, ToolCall, ToolError,
     ToolName,
 };
 use serde::{Deserialize, Serialize};
@@ -42,6 +43,9 @@ pub struct Asked {
     pub safety: SafetyLevel,
     /// Why approval is needed, for a person.
     pub reason: Cow<'static, str>,
+    /// Whether servers may read the arguments in more than one way, so that no grant is for them.
+    #[serde(default)]
+    pub in_doubt: bool,
 }
 
 impl Asked {
@@ -63,21 +67,17 @@ impl Asked {
             ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, text)
         })?;
         let (tool, effect) = (call.tool(), call.plan().effect);
-        // servers may list the members in another order each time
-        let definition = canonical(&tool.definition.raw);
-        let definition = definition
-            .as_ref()
-            .map_or(&*tool.definition.raw, String::as_bytes);
         Ok(Self {
             principal: call.caller().principal.clone(),
             set: tool.set().clone(),
             tool: tool.name().clone(),
-            definition: digest(definition),
+            definition: definition(tool),
             arguments_digest: digest(arguments.as_bytes()),
             arguments: arguments.into(),
             effect,
             safety: effect.safety_level(),
             reason: reason.into(),
+            in_doubt: matches!(call.applied(), Applied::Strictest(_)),
         })
     }
 
@@ -99,6 +99,16 @@ impl Asked {
             hash.update(part);
         }
         Key(hash.finalize().into())
+    }
+}
+
+/// Returns the digest of a tool's definition. Servers may list its members in another order each
+/// time.
+pub(crate) fn definition(tool: &Tool) -> Arc<str> {
+    let raw = &*tool.definition.raw;
+    match canonical(raw) {
+        Some(written) => digest(written.as_bytes()),
+        None => digest(raw),
     }
 }
 
@@ -130,7 +140,7 @@ mod tests {
 
     #[test]
     fn equal_calls_have_one_key_and_any_other_call_another() {
-        let asked = |principal: &str, set: &str, tool: Arc<callward_core::Tool>, json: &str| {
+        let asked = |principal: &str, set: &str, tool: Arc<Tool>, json: &str| {
             let caller = Caller::new(Principal::new(principal));
             let call = ToolCall::new(tool, json.as_bytes().to_vec()).with_caller(Arc::new(caller));
             assert_eq!(call.tool().set().as_str(), set);

@@ -38,19 +38,23 @@ pub(crate) async fn ask<S: ToolService>(
         ready(&mut inner).await?;
         return run(inner, call, execution, began).await;
     }
-    let mut request = approvals.request(asked).await?;
-    if request.state == State::Pending {
-        request = hold(&shared, &call, &request, began).await?;
-    }
-    if request.state != State::Approved {
-        return Ok(answer::of(&request, request.state));
-    }
-    ready(&mut inner).await?;
-    match approvals.consume(&request.id).await {
-        Ok(execution) => run(inner, call, execution, began).await,
-        // an equal call was faster, or the time was over
-        Err(ApprovalError::Ended { state, .. }) => Ok(answer::of(&request, state)),
-        Err(error) => Err(error.into()),
+    loop {
+        let mut request = approvals.request(asked.clone()).await?;
+        if request.state == State::Pending {
+            request = hold(&shared, &call, &request, began).await?;
+        }
+        if request.state != State::Approved {
+            return Ok(answer::of(&request, request.state));
+        }
+        ready(&mut inner).await?;
+        return match approvals.consume(&request.id).await {
+            Ok(execution) => run(inner, call, execution, began).await,
+            // an equal call was faster: the grant may have another use
+            Err(ApprovalError::Ended { .. }) if request.grant.is_some() => continue,
+            // the same, or the time was over
+            Err(ApprovalError::Ended { state, .. }) => Ok(answer::of(&request, state)),
+            Err(error) => Err(error.into()),
+        };
     }
 }
 

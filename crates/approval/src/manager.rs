@@ -1,6 +1,7 @@
 //! The requests of a process: makes, decides and runs them.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use callward_core::Principal;
 use tokio::sync::{broadcast, oneshot};
@@ -30,6 +31,8 @@ pub(crate) struct Inner {
     pub(crate) config: ApprovalConfig,
     events: broadcast::Sender<Arc<Request>>,
     sweeper: AbortHandle,
+    /// How many requests were approved by grants.
+    pub(crate) granted: AtomicUsize,
 }
 
 impl Drop for Inner {
@@ -52,6 +55,7 @@ impl Approvals {
             config,
             events: broadcast::Sender::new(MAX_EVENTS),
             sweeper: tokio::spawn(sweep::run(inner.clone())).abort_handle(),
+            granted: AtomicUsize::new(0),
         }));
         for request in approvals.0.store.list().await? {
             let is_ours = request.consumed_by.as_ref() == Some(&approvals.0.config.instance);
@@ -70,7 +74,7 @@ impl Approvals {
     }
 
     /// Returns the request that answers for a call: one that is pending, approved and not yet run,
-    /// or denied lately; otherwise a new one.
+    /// or denied lately; otherwise a new one, which a [`Grant`](crate::Grant) may approve.
     ///
     /// # Errors
     ///
@@ -88,12 +92,16 @@ impl Approvals {
                 Some(latest) if step::answering(&latest, now, config) => return Ok(latest),
                 ref latest => latest.as_ref().map(|latest| latest.id.clone()),
             };
-            let new = RequestId::random()?;
-            let new = step::new(new, asked.clone(), latest.as_deref(), now, config);
+            let grant = self.granting(&asked).await?;
+            let (new, grant) = (RequestId::random()?, grant.as_deref());
+            let new = step::new(new, asked.clone(), latest.as_deref(), grant, now, config);
             let new = Arc::new(new);
             match self.0.store.put(new.clone(), id, bounds).await? {
                 Put::Added => {
                     self.changed(&new);
+                    if new.grant.is_some() {
+                        self.bound_granted().await?;
+                    }
                     return Ok(new);
                 }
                 Put::Changed => {}

@@ -5,6 +5,9 @@ mod bed;
 mod decisions;
 #[cfg(feature = "store")]
 mod file;
+mod grants;
+#[cfg(feature = "store")]
+mod kills;
 mod layer;
 mod model;
 mod rounds;
