@@ -8,7 +8,7 @@ use crate::sources::{root, sources};
 
 /// The most lines of code, without comments, blank lines and tests. A budget falls with its crate.
 const BUDGETS: [(&str, usize); 19] = [
-    ("approval", 1442),
+    ("approval", 1796),
     ("audit", 1521),
     ("auth", 2819),
     ("breaker", 1238),
@@ -16,7 +16,7 @@ const BUDGETS: [(&str, usize); 19] = [
     ("chaos", 702),
     ("core", 9649),
     ("facade", 3203),
-    ("gateway", 12551),
+    ("gateway", 13016),
     ("limit", 1596),
     ("loopguard", 389),
     ("mcp", 12245),
@@ -29,7 +29,7 @@ const BUDGETS: [(&str, usize); 19] = [
     ("tls", 27),
 ];
 /// The most lines of tests.
-const TESTS: usize = 56_300;
+const TESTS: usize = 56_770;
 
 /// What supports tests only, though it is not a test itself.
 const SUPPORT: [&str; 4] = [

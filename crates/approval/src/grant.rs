@@ -119,6 +119,13 @@ impl Grant {
         self.uses.is_none_or(|uses| self.used < uses.get())
     }
 
+    /// Returns `true` if it is for this definition of this tool.
+    #[must_use]
+    pub fn is_for(&self, tool: &Tool) -> bool {
+        (&self.set, &self.tool) == (tool.set(), tool.name())
+            && self.definition == asked::definition(tool)
+    }
+
     /// Returns `true` if it would approve this call.
     #[must_use]
     pub fn answers(&self, asked: &Asked) -> bool {

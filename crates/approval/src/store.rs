@@ -33,7 +33,8 @@ pub enum Limit {
 pub enum Put {
     /// It is stored.
     Added,
-    /// It is not: the latest request of its key is another one by now, or its grant has no use left.
+    /// It is not: by now the latest request of its key is another one, or its grant has no use
+    /// left.
     Changed,
     /// It is not: too many are pending.
     Full(Limit),
@@ -42,7 +43,8 @@ pub enum Put {
 /// What a store answers, later.
 pub type Stored<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
-/// Keeps requests and grants. A change is durable, as far as the store promises, when its future ends.
+/// Keeps requests and grants. A change is durable, as far as the store promises, when its future
+/// ends.
 ///
 /// Each method is atomic. Futures may be dropped; the change then happens or not, as a whole.
 pub trait Store: fmt::Debug + Send + Sync + 'static {

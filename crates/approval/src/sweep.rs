@@ -45,6 +45,12 @@ pub(crate) async fn run(inner: Weak<Inner>) {
     }
 }
 
+/// Returns `true` if a sweep changes or removes the request.
+pub(crate) fn is_over(request: &Request, now: u64) -> bool {
+    let is_old = request.since_ms.saturating_add(millis(KEEP)) < now;
+    request.is_overdue(now) || (is_old && request.state.is_ended())
+}
+
 /// Returns when a pending request is to be looked at again, if nothing wakes before.
 pub(crate) fn deadline(request: &Request, is_shared: bool) -> Instant {
     let left = request.expires_ms.saturating_sub(now_ms());

@@ -46,8 +46,8 @@ impl Table {
         }
     }
 
-    /// Returns the grant of a new request without the use that the request takes; `None` if there is
-    /// no such grant, or no use is left.
+    /// Returns the grant of a new request without the use that it takes; `None` if there is no such
+    /// grant, or no use is left.
     pub(crate) fn grant_after(&self, new: &Request) -> Option<Arc<Grant>> {
         let grant = self.grants.get(new.grant.as_ref()?)?;
         let used = grant.used.checked_add(1)?;

@@ -9,27 +9,27 @@ use crate::support::{
     sample, serve, text, until,
 };
 
-const DELETE: &str = "orders__delete_order";
+pub(crate) const DELETE: &str = "orders__delete_order";
 
 /// A config in which this is in `[approvals]`; all clients share the shop.
-fn config(approvals: &str) -> String {
+pub(crate) fn config(approvals: &str) -> String {
     let shop = sample("orders");
     format!("[approvals]\n{approvals}\n{shop}instances = \"shared\"\n")
 }
 
-fn order(id: u32) -> Value {
+pub(crate) fn order(id: u32) -> Value {
     json!({ "order_id": id })
 }
 
 /// Runs `callward approvals` beside a gateway. Returns whether it succeeds, and what it prints.
-async fn approvals(gateway: &Gateway, args: &[&str]) -> (bool, String) {
+pub(crate) async fn approvals(gateway: &Gateway, args: &[&str]) -> (bool, String) {
     let done = ends(&[&["approvals"], args, &gateway.here()].concat()).await;
     let printed = format!("{}{}", text(&done.stdout), text(&done.stderr));
     (done.status.success(), printed)
 }
 
 /// Waits until `approvals list` shows this many pending requests, and returns them.
-async fn pending(gateway: &Gateway, count: usize) -> Vec<Value> {
+pub(crate) async fn pending(gateway: &Gateway, count: usize) -> Vec<Value> {
     until("the requests", || async {
         let (_, listed) = approvals(gateway, &["list", "--json"]).await;
         let mut listed: Vec<Value> = serde_json::from_str(&listed).unwrap();
@@ -39,14 +39,14 @@ async fn pending(gateway: &Gateway, count: usize) -> Vec<Value> {
     .await
 }
 
-async fn deleted(gateway: &Gateway) -> u64 {
+pub(crate) async fn deleted(gateway: &Gateway) -> u64 {
     let stats = gateway.stats("orders").await;
     stats["tools"]["delete_order"]["executions"]
         .as_u64()
         .unwrap_or_default()
 }
 
-fn id(request: &Value) -> &str {
+pub(crate) fn id(request: &Value) -> &str {
     request["id"].as_str().unwrap()
 }
 

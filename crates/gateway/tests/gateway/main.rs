@@ -16,6 +16,7 @@ mod credentials;
 mod drain;
 mod events;
 mod failing;
+mod grants;
 mod hostile;
 mod hosts;
 mod instances;
