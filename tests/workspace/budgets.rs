@@ -8,15 +8,15 @@ use crate::sources::{root, sources};
 
 /// The most lines of code, without comments, blank lines and tests. A budget falls with its crate.
 const BUDGETS: [(&str, usize); 20] = [
-    ("approval", 1794),
+    ("approval", 2920),
     ("audit", 1561),
-    ("auth", 2847),
+    ("auth", 2774),
     ("breaker", 1238),
     ("cache", 4249),
     ("chaos", 702),
-    ("core", 9696),
-    ("facade", 3251),
-    ("gateway", 12695),
+    ("core", 9975),
+    ("facade", 3317),
+    ("gateway", 13480),
     ("guardrail", 746),
     ("limit", 1596),
     ("loopguard", 389),
@@ -25,7 +25,7 @@ const BUDGETS: [(&str, usize); 20] = [
     ("replay", 2248),
     ("retry", 1605),
     ("router", 2358),
-    ("telemetry", 2044),
+    ("telemetry", 2047),
     ("testkit", 2408),
     ("tls", 27),
 ];

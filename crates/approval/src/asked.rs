@@ -4,9 +4,10 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use callward_core::refine::Applied;
 use callward_core::{
     Approver, Delivery, Effect, ErrorKind, Principal, ReplicaSetId, SafetyLevel, SecurityLevel,
-    ToolCall, ToolError, ToolName,
+    Tool, ToolCall, ToolError, ToolName,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -51,6 +52,9 @@ pub struct Asked {
     /// The roles, of which an operator that decides must have one. Default: none are needed.
     #[serde(default)]
     pub roles: Vec<String>,
+    /// Whether servers may read the arguments in more than one way, so that no grant is for them.
+    #[serde(default)]
+    pub in_doubt: bool,
 }
 
 impl Asked {
@@ -74,16 +78,11 @@ impl Asked {
         let (tool, effect) = (call.tool(), call.plan().effect);
         let hints = &tool.resolved_applied(call.applied()).annotations;
         let security = hints.security_level;
-        // servers may list the members in another order each time
-        let definition = canonical(&tool.definition.raw);
-        let definition = definition
-            .as_ref()
-            .map_or(&*tool.definition.raw, String::as_bytes);
         Ok(Self {
             principal: call.caller().principal.clone(),
             set: tool.set().clone(),
             tool: tool.name().clone(),
-            definition: digest(definition),
+            definition: definition(tool),
             arguments_digest: digest(arguments.as_bytes()),
             arguments: arguments.into(),
             effect,
@@ -92,6 +91,7 @@ impl Asked {
             reason: reason.into(),
             by: Approver::default(),
             roles: Vec::new(),
+            in_doubt: matches!(call.applied(), Applied::Strictest(_)),
         })
     }
 
@@ -119,6 +119,16 @@ impl Asked {
 /// The level of a tool that states none.
 const fn public() -> SecurityLevel {
     SecurityLevel::Public
+}
+
+/// Returns the digest of a tool's definition. Servers may list its members in another order each
+/// time.
+pub(crate) fn definition(tool: &Tool) -> Arc<str> {
+    let raw = &*tool.definition.raw;
+    match canonical(raw) {
+        Some(written) => digest(written.as_bytes()),
+        None => digest(raw),
+    }
 }
 
 fn digest(bytes: &[u8]) -> Arc<str> {
@@ -149,7 +159,7 @@ mod tests {
 
     #[test]
     fn equal_calls_have_one_key_and_any_other_call_another() {
-        let asked = |principal: &str, set: &str, tool: Arc<callward_core::Tool>, json: &str| {
+        let asked = |principal: &str, set: &str, tool: Arc<Tool>, json: &str| {
             let caller = Caller::new(Principal::new(principal));
             let call = ToolCall::new(tool, json.as_bytes().to_vec()).with_caller(Arc::new(caller));
             assert_eq!(call.tool().set().as_str(), set);

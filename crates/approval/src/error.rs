@@ -3,8 +3,10 @@
 use std::error::Error;
 #[cfg(feature = "store")]
 use std::fmt::Display;
+use std::time::Duration;
 
-use callward_core::{Delivery, ErrorKind, InvalidConfig, ToolError};
+use callward_core::human::show_duration;
+use callward_core::{Delivery, ErrorKind, InvalidConfig, ToolError, ToolName};
 
 use crate::{Limit, RequestId, State};
 
@@ -84,6 +86,21 @@ pub enum ApprovalError {
     /// Only the principal that asks can withdraw a request.
     #[error("a request is withdrawn by the one that asks only")]
     NotTheOneThatAsks,
+    /// No grant has this id, or it expired.
+    #[error("no grant {0}")]
+    NoGrant(RequestId),
+    /// A grant for a tool that may destroy has to say which arguments it is for.
+    #[error("{0} may destroy: a grant for it needs conditions over its arguments (`when`)")]
+    NeedsPattern(ToolName),
+    /// A grant would hold too long, or not at all.
+    #[error("a grant holds for up to 30 days, found {}", show_duration(*.0))]
+    Lifetime(Duration),
+    /// There are [`Grant::MOST`](crate::Grant::MOST) grants.
+    #[error(
+        "there are {} grants, which is the most; revoke some",
+        crate::Grant::MOST
+    )]
+    TooManyGrants,
     /// Too many requests are pending.
     #[error("too many calls wait for approval ({0:?})")]
     TooMany(Limit),

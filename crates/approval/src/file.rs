@@ -7,19 +7,27 @@ use std::path::Path;
 use std::sync::Arc;
 
 use redb::{Builder, Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition};
+use serde::de::DeserializeOwned;
 use tokio::task::spawn_blocking;
 
 use crate::memory::{Local, LocalStore};
 use crate::seal::{Sealer, private};
 use crate::table::Table;
-use crate::{Request, RequestId, StoreError};
+use crate::{Grant, Request, RequestId, StoreError};
 
 /// Requests by name, sealed.
 const REQUESTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("requests");
+/// Grants by name, sealed. A file that an older version wrote has none.
+const GRANTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("grants");
 /// The first row, without a request, by which a wrong key is noticed.
 const CHECK: &str = "";
 /// What is read often is in memory already.
 const CACHE_BYTES: usize = 1024 * 1024;
+
+/// A name, and what is sealed under it.
+type Row = (String, Vec<u8>);
+
+type Written = Result<(), crate::error::Cause>;
 
 pub(crate) struct File {
     database: Database,
@@ -79,11 +87,11 @@ fn open(path: &Path) -> Result<Local, StoreError> {
         other => StoreError::damaged(&shown, &other),
     })?;
     let file = File { database, sealer };
-    let mut rows = file.rows();
+    let mut rows = file.rows(REQUESTS);
     // a new one, also if its first process was killed before it wrote
     if matches!(rows, Err(redb::Error::TableDoesNotExist(_))) {
-        file.write(&[], &[])?;
-        rows = file.rows();
+        file.write(&[], &[], &[])?;
+        rows = file.rows(REQUESTS);
     }
     let mut rows = rows
         .map_err(|error| StoreError::damaged(&shown, &error))?
@@ -91,28 +99,43 @@ fn open(path: &Path) -> Result<Local, StoreError> {
     let check = rows.next().filter(|(name, _)| name == CHECK);
     let (_, check) = check.ok_or_else(|| StoreError::damaged(&shown, &"a part is missing"))?;
     file.sealer.unseal(CHECK, &check).ok_or_else(wrong_key)?;
-    let mut found = Vec::new();
-    for (name, sealed) in rows {
-        let opened = file.sealer.unseal(&name, &sealed);
-        let request = opened.and_then(|raw| serde_json::from_slice::<Request>(&raw).ok());
-        found.push(request.ok_or_else(|| StoreError::damaged(&shown, &name))?);
-    }
+    let damaged = |name: String| StoreError::damaged(&shown, &name);
+    let mut found = rows
+        .map(|(name, sealed)| {
+            file.read::<Request>(&name, &sealed)
+                .ok_or_else(|| damaged(name))
+        })
+        .collect::<Result<Vec<_>, _>>()?;
     // the last one of a key is its latest
     found.sort_by_key(|request| request.created_ms);
     let mut table = Table::default();
     found
         .into_iter()
         .for_each(|request| table.insert(Arc::new(request)));
+    let grants = match file.rows(GRANTS) {
+        Err(redb::Error::TableDoesNotExist(_)) => Ok(Vec::new()),
+        rows => rows.map_err(|error| StoreError::damaged(&shown, &error)),
+    };
+    for (name, sealed) in grants? {
+        let grant = file.read::<Grant>(&of_grant(&name), &sealed);
+        let grant = grant.ok_or_else(|| damaged(name))?;
+        table.grants.insert(grant.id.clone(), Arc::new(grant));
+    }
     Ok(Local {
         table: table.into(),
         file: Some(file),
     })
 }
 
+/// Returns the name for which a grant is sealed: its row is no request's.
+fn of_grant(id: &str) -> String {
+    format!("grant {id}")
+}
+
 impl File {
-    /// Returns all rows, by name.
-    fn rows(&self) -> Result<Vec<(String, Vec<u8>)>, redb::Error> {
-        let table = self.database.begin_read()?.open_table(REQUESTS)?;
+    /// Returns all rows of a table, by name.
+    fn rows(&self, of: TableDefinition<'_, &str, &[u8]>) -> Result<Vec<Row>, redb::Error> {
+        let table = self.database.begin_read()?.open_table(of)?;
         let rows = table.iter()?.map(|row| {
             let (name, sealed) = row?;
             Ok((name.value().to_owned(), sealed.value().to_owned()))
@@ -120,15 +143,26 @@ impl File {
         rows.collect()
     }
 
-    /// Seals and writes requests and removes others, in one transaction.
-    pub(crate) fn write(&self, new: &[&Request], gone: &[RequestId]) -> Result<(), StoreError> {
-        self.try_write(new, gone).map_err(StoreError::Failed)
+    fn read<T: DeserializeOwned>(&self, name: &str, sealed: &[u8]) -> Option<T> {
+        serde_json::from_slice(&self.sealer.unseal(name, sealed)?).ok()
     }
 
-    fn try_write(&self, new: &[&Request], gone: &[RequestId]) -> Result<(), crate::error::Cause> {
+    /// Seals and writes requests and grants, and removes others, in one transaction. Of nothing, it
+    /// is the first row.
+    pub(crate) fn write(
+        &self,
+        new: &[&Request],
+        grants: &[&Grant],
+        gone: &[RequestId],
+    ) -> Result<(), StoreError> {
+        let written = self.try_write(new, grants, gone);
+        written.map_err(StoreError::Failed)
+    }
+
+    fn try_write(&self, new: &[&Request], grants: &[&Grant], gone: &[RequestId]) -> Written {
         let transaction = self.database.begin_write()?;
         let mut table = transaction.open_table(REQUESTS)?;
-        if new.is_empty() && gone.is_empty() {
+        if new.is_empty() && grants.is_empty() && gone.is_empty() {
             table.insert(CHECK, &*self.sealer.seal(CHECK, Vec::new())?)?;
         }
         for request in new {
@@ -140,6 +174,16 @@ impl File {
             table.remove(id.as_str())?;
         }
         drop(table);
+        if !grants.is_empty() || !gone.is_empty() {
+            let mut table = transaction.open_table(GRANTS)?;
+            for grant in grants {
+                let (id, written) = (grant.id.as_str(), serde_json::to_vec(grant)?);
+                table.insert(id, &*self.sealer.seal(&of_grant(id), written)?)?;
+            }
+            for id in gone {
+                table.remove(id.as_str())?;
+            }
+        }
         Ok(transaction.commit()?)
     }
 }

@@ -40,31 +40,35 @@ pub(crate) async fn ask<S: ToolService>(
         ready(&mut inner).await?;
         return run(inner, call, execution, began).await;
     }
-    let mut request = approvals.request(asked).await?;
-    if request.state == State::Pending {
-        request = decision(&shared, &call, &request, began).await?;
-    }
-    if request.state != State::Approved {
-        note(&call, &request, request.state);
-        // the state of a round ends with the process
-        let comes_again = call.takes_rounds && !approvals.is_closed();
-        return Ok(match request.state {
-            State::Pending if comes_again => ToolOutput::waits(),
-            state => answer::of(&request, state),
-        });
-    }
-    ready(&mut inner).await?;
-    match approvals.consume(&request.id).await {
-        Ok(execution) => {
-            note(&call, execution.request(), State::Approved);
-            run(inner, call, execution, began).await
+    loop {
+        let mut request = approvals.request(asked.clone()).await?;
+        if request.state == State::Pending {
+            request = decision(&shared, &call, &request, began).await?;
         }
-        // an equal call was faster, or the time was over
-        Err(ApprovalError::Ended { state, .. }) => {
-            note(&call, &request, state);
-            Ok(answer::of(&request, state))
+        if request.state != State::Approved {
+            note(&call, &request, request.state);
+            // the state of a round ends with the process
+            let comes_again = call.takes_rounds && !approvals.is_closed();
+            return Ok(match request.state {
+                State::Pending if comes_again => ToolOutput::waits(),
+                state => answer::of(&request, state),
+            });
         }
-        Err(error) => Err(error.into()),
+        ready(&mut inner).await?;
+        match approvals.consume(&request.id).await {
+            Ok(execution) => {
+                note(&call, execution.request(), State::Approved);
+                return run(inner, call, execution, began).await;
+            }
+            // an equal call was faster: the grant may have another use
+            Err(ApprovalError::Ended { .. }) if request.grant.is_some() => {}
+            // the same, or the time was over
+            Err(ApprovalError::Ended { state, .. }) => {
+                note(&call, &request, state);
+                return Ok(answer::of(&request, state));
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
 }
 

@@ -6,7 +6,8 @@
 //! stored as `consumed` before the call is sent, and the stored arguments are what runs. A failure
 //! that was certainly not sent gives the approval back until it expires; any other end uses it up,
 //! and one without an outcome is `unknown` and never repeated. The principal that asks never
-//! decides. A call waits up to [`ApprovalConfig::hold`], without a permit or a running deadline,
+//! decides. A [`Grant`] approves calls before they are made; each use is durable before its call is
+//! sent. A call waits up to [`ApprovalConfig::hold`], without a permit or a running deadline,
 //! and then ends with an answer that says to ask again. An equal call joins a pending
 //! request. A denial bars equal calls for [`ApprovalConfig::cool_off`].
 //!
@@ -31,6 +32,8 @@ mod execution;
 #[cfg(feature = "store")]
 mod file;
 mod future;
+mod grant;
+mod grants;
 mod layer;
 mod manager;
 mod memory;
@@ -49,6 +52,7 @@ pub use config::ApprovalConfig;
 pub use error::{ApprovalError, StoreError};
 pub use execution::{Execution, Outcome};
 pub use future::ApprovalFuture;
+pub use grant::{Grant, Pattern};
 pub use layer::ApprovalLayer;
 pub use manager::Approvals;
 pub use memory::LocalStore;

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::iter::from_fn;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 
 use callward_core::Principal;
@@ -43,6 +44,8 @@ pub(crate) struct Inner {
     /// The requests that clients are being asked about.
     asking: Mutex<HashSet<RequestId>>,
     sweeper: AbortHandle,
+    /// How many requests were approved by grants.
+    pub(crate) granted: AtomicUsize,
 }
 
 impl fmt::Debug for Inner {
@@ -79,6 +82,7 @@ impl Approvals {
             unseen: Mutex::default(),
             asking: Mutex::default(),
             sweeper: tokio::spawn(sweep::run(inner.clone())).abort_handle(),
+            granted: AtomicUsize::new(0),
         }));
         *approvals.0.unseen.lock() = Some(approvals.events());
         for request in approvals.0.store.list().await? {
@@ -98,7 +102,7 @@ impl Approvals {
     }
 
     /// Returns the request that answers for a call: one that is pending, approved and not yet run,
-    /// or denied lately; otherwise a new one.
+    /// or denied lately; otherwise a new one, which a [`Grant`](crate::Grant) may approve.
     ///
     /// # Errors
     ///
@@ -116,12 +120,16 @@ impl Approvals {
                 Some(latest) if step::answering(&latest, now, config) => return Ok(latest),
                 ref latest => latest.as_ref().map(|latest| latest.id.clone()),
             };
-            let new = RequestId::random()?;
-            let new = step::new(new, asked.clone(), latest.as_deref(), now, config);
+            let grant = self.granting(&asked).await?;
+            let (new, grant) = (RequestId::random()?, grant.as_deref());
+            let new = step::new(new, asked.clone(), latest.as_deref(), grant, now, config);
             let new = Arc::new(new);
             match self.0.store.put(new.clone(), id, bounds).await? {
                 Put::Added => {
                     self.changed(&new);
+                    if new.grant.is_some() {
+                        self.bound_granted().await?;
+                    }
                     return Ok(new);
                 }
                 Put::Changed => {}
@@ -151,6 +159,10 @@ impl Approvals {
     ///
     /// The failure of the store.
     pub async fn list(&self) -> Result<Vec<Arc<Request>>, ApprovalError> {
+        let (all, now) = (self.0.store.list().await?, now_ms());
+        if !all.iter().any(|request| sweep::is_over(request, now)) {
+            return Ok(all);
+        }
         self.sweep().await?;
         Ok(self.0.store.list().await?)
     }

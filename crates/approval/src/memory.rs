@@ -10,7 +10,7 @@ use tokio::task::spawn_blocking;
 use crate::file::File;
 use crate::store::Stored;
 use crate::table::Table;
-use crate::{Bounds, Key, Put, Request, RequestId, Store, StoreError};
+use crate::{Bounds, Grant, Key, Put, Request, RequestId, Store, StoreError};
 
 /// What there is without the feature `store`.
 #[cfg(not(feature = "store"))]
@@ -19,7 +19,7 @@ pub(crate) enum File {}
 
 #[cfg(not(feature = "store"))]
 impl File {
-    fn write(&self, _: &[&Request], _: &[RequestId]) -> Result<(), StoreError> {
+    fn write(&self, _: &[&Request], _: &[&Grant], _: &[RequestId]) -> Result<(), StoreError> {
         match *self {}
     }
 }
@@ -39,13 +39,17 @@ pub(crate) struct Local {
 }
 
 impl Local {
-    /// Writes a request: first into the file, so that no one sees what is lost at a crash.
-    fn write(&self, table: &mut Table, new: &Arc<Request>) -> Result<(), StoreError> {
-        if let Some(file) = &self.file {
-            file.write(&[new], &[])?;
+    /// Writes into the file, if there is one: first, so that no one sees what is lost at a crash.
+    fn write(
+        &self,
+        new: &[&Request],
+        grants: &[&Grant],
+        gone: &[RequestId],
+    ) -> Result<(), StoreError> {
+        match &self.file {
+            Some(file) => file.write(new, grants, gone),
+            None => Ok(()),
         }
-        table.insert(new.clone());
-        Ok(())
     }
 }
 
@@ -71,7 +75,12 @@ impl Store for LocalStore {
         self.with(move |local, table| {
             let put = table.may_put(&new, latest.as_ref(), most);
             if put == Put::Added {
-                local.write(table, &new)?;
+                let grant = table.grant_after(&new);
+                local.write(&[&new], grant.as_deref().as_slice(), &[])?;
+                table
+                    .grants
+                    .extend(grant.map(|grant| (grant.id.clone(), grant)));
+                table.insert(new);
             }
             Ok(put)
         })
@@ -89,7 +98,8 @@ impl Store for LocalStore {
         self.with(move |local, table| {
             let may = table.may_replace(&next);
             if may {
-                local.write(table, &next)?;
+                local.write(&[&next], &[], &[])?;
+                table.insert(next);
             }
             Ok(may)
         })
@@ -102,11 +112,37 @@ impl Store for LocalStore {
     fn remove_ended(&self, before_ms: u64, most: usize) -> Stored<'_, ()> {
         self.with(move |local, table| {
             let outdated = table.outdated(before_ms, most);
-            if let Some(file) = local.file.as_ref().filter(|_| !outdated.is_empty()) {
-                file.write(&[], &outdated)?;
+            if !outdated.is_empty() {
+                local.write(&[], &[], &outdated)?;
             }
             table.remove_all(&outdated);
             Ok(())
+        })
+    }
+
+    fn put_grant(&self, new: Arc<Grant>) -> Stored<'_, bool> {
+        self.with(move |local, table| {
+            let may = table.grants.len() < Grant::MOST;
+            if may {
+                local.write(&[], &[&new], &[])?;
+                table.grants.insert(new.id.clone(), new);
+            }
+            Ok(may)
+        })
+    }
+
+    fn grants(&self) -> Stored<'_, Vec<Arc<Grant>>> {
+        self.with(|_, table| Ok(table.grants.values().cloned().collect()))
+    }
+
+    fn remove_grant(&self, id: RequestId) -> Stored<'_, bool> {
+        self.with(move |local, table| {
+            let is_there = table.grants.contains_key(&id);
+            if is_there {
+                local.write(&[], &[], std::slice::from_ref(&id))?;
+                table.grants.remove(&id);
+            }
+            Ok(is_there)
         })
     }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Asked, StoreError};
 
-/// The name of a request: 128 random bits as 32 hexadecimal digits.
+/// The name of a request or a grant: 128 random bits as 32 hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RequestId(Arc<str>);
@@ -110,6 +110,9 @@ pub struct Request {
     pub since_ms: u64,
     /// The decision, if there was one.
     pub decision: Option<Decision>,
+    /// The grant that stands for the decision, if one does.
+    #[serde(default)]
+    pub grant: Option<RequestId>,
     /// When it was taken.
     pub decided_ms: Option<u64>,
     /// The process that runs the call, or ran it.
@@ -121,6 +124,15 @@ pub struct Request {
 }
 
 impl Request {
+    /// Returns `true` if it counts against the bound of all.
+    pub(crate) const fn waits(&self) -> bool {
+        match self.state {
+            State::Pending => true,
+            State::Approved => self.grant.is_some(),
+            _ => false,
+        }
+    }
+
     /// Returns `true` if it had to be decided, or run, by now.
     #[must_use]
     pub const fn is_overdue(&self, now_ms: u64) -> bool {

@@ -4,7 +4,7 @@ use callward_core::{Approver, Principal};
 
 use crate::clock::millis;
 use crate::{
-    ApprovalConfig, ApprovalError, Asked, Decision, Key, Outcome, Request, RequestId, State,
+    ApprovalConfig, ApprovalError, Asked, Decision, Grant, Key, Outcome, Request, RequestId, State,
 };
 
 /// What happens to a request.
@@ -125,11 +125,12 @@ pub(crate) fn answering(latest: &Request, now: u64, config: &ApprovalConfig) -> 
     }
 }
 
-/// Makes a request.
+/// Makes a request, which a grant approves if there is one.
 pub(crate) fn new(
     id: RequestId,
     asked: Asked,
     latest: Option<&Request>,
+    grant: Option<&Grant>,
     now: u64,
     config: &ApprovalConfig,
 ) -> Request {
@@ -140,10 +141,11 @@ pub(crate) fn new(
         asked,
         created_ms,
         expires_ms: now.saturating_add(millis(config.expires)),
-        state: State::Pending,
+        state: grant.map_or(State::Pending, |_| State::Approved),
         since_ms: now,
-        decision: None,
-        decided_ms: None,
+        decision: grant.map(Grant::decision),
+        grant: grant.map(|grant| grant.id.clone()),
+        decided_ms: grant.map(|_| now),
         consumed_by: None,
         awaits_round: false,
         revision: 0,
@@ -172,7 +174,7 @@ pub(crate) mod tests {
         let id = RequestId::random().unwrap();
         Request {
             state,
-            ..new(id, asked, None, 1_000, &config)
+            ..new(id, asked, None, None, 1_000, &config)
         }
     }
 

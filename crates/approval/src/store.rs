@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use callward_core::BoxFuture;
 
-use crate::{Key, Request, RequestId, StoreError};
+use crate::{Grant, Key, Request, RequestId, StoreError};
 
 /// How many requests may be pending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,8 @@ pub enum Limit {
 pub enum Put {
     /// It is stored.
     Added,
-    /// It is not: the latest request of its key is another one by now.
+    /// It is not: by now the latest request of its key is another one, or its grant has no use
+    /// left.
     Changed,
     /// It is not: too many are pending.
     Full(Limit),
@@ -42,12 +43,14 @@ pub enum Put {
 /// What a store answers, later.
 pub type Stored<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
-/// Keeps requests. A change is durable, as far as the store promises, when its future ends.
+/// Keeps requests and grants. A change is durable, as far as the store promises, when its future
+/// ends.
 ///
 /// Each method is atomic. Futures may be dropped; the change then happens or not, as a whole.
 pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Stores a new request as the latest of its key, if the latest is still `latest` and fewer
-    /// than `most` are pending.
+    /// than `most` are pending. With a request that a grant approves, a use of the grant is taken;
+    /// until it runs, such a request counts among those of all principals.
     fn put(&self, new: Arc<Request>, latest: Option<RequestId>, most: Bounds) -> Stored<'_, Put>;
 
     /// Returns a request.
@@ -66,6 +69,15 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Removes requests that ended before this time, and of the others that ended all but the
     /// latest `most`.
     fn remove_ended(&self, before_ms: u64, most: usize) -> Stored<'_, ()>;
+
+    /// Stores a new grant. Returns `false` if there are [`Grant::MOST`].
+    fn put_grant(&self, new: Arc<Grant>) -> Stored<'_, bool>;
+
+    /// Returns all grants, in no order.
+    fn grants(&self) -> Stored<'_, Vec<Arc<Grant>>>;
+
+    /// Removes a grant. Returns `false` if there is none of this name.
+    fn remove_grant(&self, id: RequestId) -> Stored<'_, bool>;
 
     /// Returns `true` if others may change the requests too. Those who wait then look again each
     /// second. Default: `false`.

@@ -1,6 +1,7 @@
 //! Ends requests when their time is over, also where no call waits.
 
 use std::sync::Weak;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
@@ -21,6 +22,9 @@ const LONGEST_RUN: Duration = Duration::from_secs(24 * 60 * 60);
 const KEEP: Duration = Duration::from_secs(24 * 60 * 60);
 /// How many ended requests are kept.
 const MAX_ENDED: usize = 10_000;
+/// After how many requests that grants approved the ended ones are removed: as no person decides
+/// each, there may be many between two sweeps.
+const GRANTED: usize = 1_000;
 
 /// Sweeps until all [`Approvals`] are gone.
 pub(crate) async fn run(inner: Weak<Inner>) {
@@ -46,6 +50,12 @@ pub(crate) fn left(request: &Request) -> Duration {
     Duration::from_millis(request.expires_ms.saturating_sub(now_ms()))
 }
 
+/// Returns `true` if a sweep changes or removes the request.
+pub(crate) fn is_over(request: &Request, now: u64) -> bool {
+    let is_old = request.since_ms.saturating_add(millis(KEEP)) < now;
+    request.is_overdue(now) || (is_old && request.state.is_ended())
+}
+
 /// Returns when a pending request is to be looked at again, if nothing wakes before.
 pub(crate) fn deadline(request: &Request, is_shared: bool) -> Instant {
     let left = left(request);
@@ -53,6 +63,15 @@ pub(crate) fn deadline(request: &Request, is_shared: bool) -> Instant {
 }
 
 impl Approvals {
+    /// Sweeps now and then while grants approve requests.
+    pub(crate) async fn bound_granted(&self) -> Result<(), ApprovalError> {
+        let granted = self.0.granted.fetch_add(1, Relaxed).wrapping_add(1);
+        if granted.is_multiple_of(GRANTED) {
+            self.sweep().await?;
+        }
+        Ok(())
+    }
+
     /// Ends what is over and removes what ended long ago. Returns the time to the next end: of a
     /// request that is not made yet, that is the whole lifetime.
     pub(crate) async fn sweep(&self) -> Result<Duration, ApprovalError> {
@@ -68,6 +87,7 @@ impl Approvals {
                 _ => {}
             }
         }
+        self.sweep_grants().await?;
         let before = now.saturating_sub(millis(KEEP));
         self.0.store.remove_ended(before, MAX_ENDED).await?;
         Ok(Duration::from_millis(next))

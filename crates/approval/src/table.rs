@@ -1,14 +1,22 @@
-//! Requests in memory, by name and by key.
+//! Requests and grants in memory: requests by name and by key.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use crate::{Bounds, Key, Limit, Put, Request, RequestId, State};
+use callward_core::Principal;
+
+use crate::{Bounds, Grant, Key, Limit, Put, Request, RequestId, State};
 
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     by_id: HashMap<RequestId, Arc<Request>>,
     latest: HashMap<Key, RequestId>,
+    /// How many are pending, of each principal that has some.
+    pending: HashMap<Principal, usize>,
+    /// How many wait: those that are pending, and those that a grant approves and that do not run.
+    waiting: usize,
+    pub(crate) grants: HashMap<RequestId, Arc<Grant>>,
 }
 
 impl Table {
@@ -20,28 +28,31 @@ impl Table {
         self.get(self.latest.get(key)?)
     }
 
-    /// Returns whether a new request may be inserted. It counts the pending ones: they are bounded,
-    /// and a person decides each.
+    /// Returns whether a new request may be inserted.
     pub(crate) fn may_put(&self, new: &Request, latest: Option<&RequestId>, most: Bounds) -> Put {
         if self.latest.get(&new.key()) != latest {
             return Put::Changed;
         }
-        let (mut of_principal, mut in_all) = (0, 0);
-        for pending in self
-            .by_id
-            .values()
-            .filter(|request| request.state == State::Pending)
-        {
-            in_all += 1;
-            of_principal += usize::from(pending.asked.principal == new.asked.principal);
+        if new.grant.is_some() && self.grant_after(new).is_none() {
+            return Put::Changed;
         }
-        if of_principal >= most.of_principal {
+        let of_principal = self.pending.get(&new.asked.principal);
+        if new.grant.is_none() && of_principal.is_some_and(|count| *count >= most.of_principal) {
             Put::Full(Limit::OfPrincipal)
-        } else if in_all >= most.in_all {
+        } else if self.waiting >= most.in_all {
             Put::Full(Limit::InAll)
         } else {
             Put::Added
         }
+    }
+
+    /// Returns the grant of a new request without the use that it takes; `None` if there is no such
+    /// grant, or no use is left.
+    pub(crate) fn grant_after(&self, new: &Request) -> Option<Arc<Grant>> {
+        let grant = self.grants.get(new.grant.as_ref()?)?;
+        let used = grant.used.checked_add(1)?;
+        let with_use = grant.has_uses().then(|| Grant::clone(grant))?;
+        Some(Arc::new(Grant { used, ..with_use }))
     }
 
     /// Returns whether a request may replace the stored one.
@@ -52,17 +63,47 @@ impl Table {
 
     /// Stores a request, as the latest of its key if it is new.
     pub(crate) fn insert(&mut self, request: Arc<Request>) {
-        let (id, key) = (request.id.clone(), request.key());
-        if self.by_id.insert(id.clone(), request).is_none() {
-            self.latest.insert(key, id);
+        let id = request.id.clone();
+        if let State::Pending = request.state {
+            *self
+                .pending
+                .entry(request.asked.principal.clone())
+                .or_default() += 1;
+        }
+        self.waiting += usize::from(request.waits());
+        // a revision has the key of the one before
+        if !self.by_id.contains_key(&id) {
+            self.latest.insert(request.key(), id.clone());
+        }
+        if let Some(before) = self.by_id.insert(id, request) {
+            self.uncount(&before);
+        }
+    }
+
+    fn uncount(&mut self, request: &Request) {
+        self.waiting -= usize::from(request.waits());
+        if let (State::Pending, Entry::Occupied(mut entry)) = (
+            request.state,
+            self.pending.entry(request.asked.principal.clone()),
+        ) {
+            *entry.get_mut() -= 1;
+            if *entry.get() == 0 {
+                entry.remove();
+            }
         }
     }
 
     pub(crate) fn remove_all(&mut self, ids: &[RequestId]) {
         for id in ids {
-            self.by_id.remove(id);
+            if let Some(gone) = self.by_id.remove(id) {
+                self.uncount(&gone);
+                if let Entry::Occupied(latest) = self.latest.entry(gone.key())
+                    && latest.get() == id
+                {
+                    latest.remove();
+                }
+            }
         }
-        self.latest.retain(|_, id| self.by_id.contains_key(id));
     }
 
     pub(crate) fn list(&self) -> Vec<Arc<Request>> {
@@ -90,8 +131,6 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
-    use callward_core::Principal;
-
     use super::*;
     use crate::step::tests::request;
 

@@ -21,7 +21,7 @@ crate::words! {
 pub struct Ask {
     /// The name of the rule, as in [`Authorization`](crate::Authorization).
     pub rule: Arc<str>,
-    /// Who approves; `None` for whoever approves calls that no rule names.
+    /// Who approves; `None` for the one that approves calls without a rule.
     pub by: Option<Approver>,
     /// The roles, of which an operator that decides must have one; none stand for any.
     pub roles: Vec<String>,

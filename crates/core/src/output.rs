@@ -174,7 +174,7 @@ impl ToolOutput {
     }
 
     /// Makes the answer of a call that [waits](OutputStatus::Waits): the client sends it again,
-    /// with a state that whoever serves it adds.
+    /// with a state that is added where it is served.
     #[must_use]
     pub fn waits() -> Self {
         let body = Bytes::from_static(br#"{"resultType":"input_required"}"#);

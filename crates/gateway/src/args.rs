@@ -18,7 +18,7 @@ use clap_complete::Shell;
 
 use crate::config::{parse_duration, parse_listen};
 
-pub(crate) use approvals::{Approvals, ApprovalsCommand};
+pub(crate) use approvals::{Approvals, ApprovalsCommand, Decide, Grant};
 pub(crate) use audit::{Audit, AuditCommand, Show, Verify};
 pub(crate) use keys::{CreateKey, Keys, KeysCommand};
 pub(crate) use listings::{Annotate, Lint, Listings};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use callward_approval::{
-    Approval, ApprovalConfig, ApprovalLayer, Approvals, Bounds, Decision, Key, LocalStore, Put,
-    Request, RequestId, State, Store, StoreError,
+    Approval, ApprovalConfig, ApprovalLayer, Approvals, Bounds, Decision, Grant, Key, LocalStore,
+    Put, Request, RequestId, State, Store, StoreError,
 };
 use callward_core::{BoxFuture, Caller, Principal, Tool, ToolCall, ToolError, ToolOutput};
 use callward_testkit::{MockService, tool};
@@ -164,6 +164,18 @@ impl Store for Flaky {
 
     fn remove_ended(&self, before_ms: u64, most: usize) -> BoxFuture<'_, Result<(), StoreError>> {
         self.check(move || self.inner.remove_ended(before_ms, most))
+    }
+
+    fn put_grant(&self, new: Arc<Grant>) -> BoxFuture<'_, Result<bool, StoreError>> {
+        self.check(move || self.inner.put_grant(new))
+    }
+
+    fn grants(&self) -> BoxFuture<'_, Result<Vec<Arc<Grant>>, StoreError>> {
+        self.check(move || self.inner.grants())
+    }
+
+    fn remove_grant(&self, id: RequestId) -> BoxFuture<'_, Result<bool, StoreError>> {
+        self.check(move || self.inner.remove_grant(id))
     }
 
     fn is_shared(&self) -> bool {

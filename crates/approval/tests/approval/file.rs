@@ -1,18 +1,19 @@
 //! The store in a file.
 
-use std::collections::HashSet;
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::num::NonZeroU32;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
-use callward_approval::{ApprovalConfig, Approvals, Asked, LocalStore, State, Store, StoreError};
+use callward_approval::{
+    ApprovalConfig, Approvals, Asked, Grant, LocalStore, State, Store, StoreError,
+};
+use callward_core::Principal;
 use callward_testkit::MockService;
 use tempfile::TempDir;
 
-use crate::bed::{Bed, call, decision};
+use crate::bed::{Bed, call, decision, wipe};
 
-async fn open(path: &Path) -> Approvals {
+pub(crate) async fn open(path: &Path) -> Approvals {
     let store = LocalStore::open(path).await.unwrap();
     Approvals::open(store, ApprovalConfig::default())
         .await
@@ -161,74 +162,48 @@ async fn calls_wait_and_run_with_a_store_in_a_file() {
     assert_eq!(store.list().await.unwrap(), []);
 }
 
-/// Where the child of the next test keeps its requests.
-const CHILD: &str = "APPROVAL_CHILD";
-
-/// Approves and runs until it is killed. It says what it runs after it is stored, as a call that
-/// is sent.
-#[test]
-fn child_that_is_killed() {
-    let Some(path) = std::env::var_os(CHILD) else {
-        return;
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        let approvals = open(Path::new(&path)).await;
-        for request in approvals.list().await.unwrap() {
-            if request.state == State::Approved {
-                run(&approvals, &request.id).await;
-            }
-        }
-        for number in 0.. {
-            let asked = Asked::of(&call(&format!("[{},{number}]", std::process::id())), "x");
-            let id = approvals.request(asked.unwrap()).await.unwrap().id.clone();
-            approvals.decide(&id, decision(true, None)).await.unwrap();
-            run(&approvals, &id).await;
-        }
-    });
-
-    async fn run(approvals: &Approvals, id: &callward_approval::RequestId) {
-        let execution = approvals.consume(id).await.unwrap();
-        println!("\nruns {id}");
-        execution.end(callward_approval::Outcome::Succeeded).await;
-    }
-}
-
 #[tokio::test]
-async fn what_ran_before_a_kill_is_stored_and_never_runs_again() {
+async fn grants_outlive_the_process_and_a_file_of_an_older_version_opens() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("approvals.redb");
-    let mut ran = HashSet::new();
-    for lines in [1, 2, 3, 5, 8, 13, 21] {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "file::child_that_is_killed", "--nocapture"])
-            .env(CHILD, &path)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let output = BufReader::new(child.stdout.take().unwrap())
-            .lines()
-            .map_while(Result::ok);
-        let mut runs = output.filter_map(|line| Some(line.strip_prefix("runs ")?.to_owned()));
-        let mut seen: Vec<_> = runs.by_ref().take(lines).collect();
-        child.kill().unwrap();
-        child.wait().unwrap();
-        // what it said before it ended
-        seen.extend(runs);
-        assert!(seen.len() >= lines);
-        for id in seen {
-            assert!(ran.insert(id.clone()), "{id} ran twice");
-        }
-        let store = LocalStore::open(&path).await.unwrap();
-        let all = store.list().await.unwrap();
-        for id in &ran {
-            let request = all.iter().find(|request| request.id.as_str() == id);
-            let state = request.unwrap().state;
-            let may = [State::Consumed, State::Succeeded, State::Unknown];
-            assert!(may.contains(&state), "{id} ran, and is {state}");
+    let mut approvals = open(&path).await;
+    let ops = Principal::new("ops");
+    let mut grant = Grant::new(&wipe(), ops).unwrap();
+    grant.when = Some(
+        serde_json::json!({"id": [1, {"a": 2.5}]})
+            .try_into()
+            .unwrap(),
+    );
+    grant.principal = Some(Principal::new("ada"));
+    (grant.uses, grant.used) = (NonZeroU32::new(2), 1);
+    approvals.grant(grant.clone()).await.unwrap();
+    let asked = Asked::of(&call(r#"{"id":[1,{"a":2.5}]}"#), "x").unwrap();
+    let request = approvals.request(asked).await.unwrap();
+    assert_eq!(request.grant.as_ref(), Some(&grant.id));
+    grant.used = 2;
+    for revoke in [false, true] {
+        drop(approvals);
+        wait_until_free(&path).await;
+        approvals = open(&path).await;
+        assert_eq!(*approvals.grants().await.unwrap()[0], grant);
+        if revoke {
+            approvals.revoke(&grant.id).await.unwrap();
         }
     }
+    drop(approvals);
+    wait_until_free(&path).await;
+    // which has neither the table nor the members
+    let database = redb::Database::open(&path).unwrap();
+    let change = database.begin_write().unwrap();
+    let table = redb::TableDefinition::<&str, &[u8]>::new("grants");
+    assert!(change.delete_table(table).unwrap());
+    change.commit().unwrap();
+    drop(database);
+    approvals = open(&path).await;
+    assert_eq!(approvals.grants().await.unwrap(), []);
+    let mut written = serde_json::to_value(approvals.get(&request.id).await.unwrap()).unwrap();
+    for member in ["grant", "in_doubt"] {
+        assert!(written.as_object_mut().unwrap().remove(member).is_some());
+    }
+    serde_json::from_value::<callward_approval::Request>(written).unwrap();
 }

@@ -6,6 +6,9 @@ mod client;
 mod decisions;
 #[cfg(feature = "store")]
 mod file;
+mod grants;
+#[cfg(feature = "store")]
+mod kills;
 mod layer;
 mod model;
 mod questions;

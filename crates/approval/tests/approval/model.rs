@@ -2,11 +2,12 @@
 //! it was approved, and none with other arguments.
 
 use std::collections::HashMap;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
 use callward_approval::{
-    Approval, ApprovalConfig, ApprovalLayer, Approvals, Asked, LocalStore, State,
+    Approval, ApprovalConfig, ApprovalLayer, Approvals, Asked, Grant, LocalStore, State,
 };
 use callward_core::{Delivery, ErrorKind, Principal, Tool, ToolCall, ToolError, ToolOutput};
 use callward_testkit::{MockService, tool};
@@ -24,6 +25,10 @@ enum Op {
     /// A decision about one of the requests, taken at a process.
     Decide(usize, usize, bool),
     Withdraw(usize, usize),
+    /// A grant at a process: definition, arguments, of whom, its uses, and for how many seconds.
+    Grant(usize, usize, usize, Option<usize>, u32, u64),
+    /// One of the grants is taken back.
+    Revoke(usize, usize),
     /// A caller leaves.
     Leave(usize),
     /// Seconds pass.
@@ -46,6 +51,7 @@ enum Fate {
 fn op() -> impl Strategy<Value = Op> {
     use Fate::{Done, Failed, Hangs, NotSent, Unknown};
     let fate = prop::sample::select(vec![Done, Failed, NotSent, Unknown, Hangs, Hangs]);
+    let grants_last = prop::sample::select(vec![30_u64, 300, 3_600]);
     let pass = prop::sample::select(vec![1_u64, 1, 20, 49, 60, 301, 840, 901]);
     // most calls are equal, so that one may take what is another's
     let few = || prop::sample::select(vec![0_usize, 0, 0, 0, 1]);
@@ -57,6 +63,9 @@ fn op() -> impl Strategy<Value = Op> {
         6 => (0..2_usize, which(), prop::bool::weighted(0.9))
             .prop_map(|(at, which, yes)| Op::Decide(at, which, yes)),
         1 => (0..2_usize, which()).prop_map(|(at, which)| Op::Withdraw(at, which)),
+        2 => (0..2_usize, few(), 0..2_usize, prop::option::of(0..2_usize), 0..4_u32, grants_last)
+            .prop_map(|(at, tool, json, who, uses, last)| Op::Grant(at, tool, json, who, uses, last)),
+        1 => (0..2_usize, which()).prop_map(|(at, which)| Op::Revoke(at, which)),
         2 => which().prop_map(Op::Leave),
         2 => pass.prop_map(Op::Pass),
         1 => (0..2_usize, prop::bool::weighted(0.3))
@@ -89,12 +98,16 @@ struct World {
     /// The digest of the first definition.
     definition: Arc<str>,
     approved: HashMap<Call, usize>,
+    grants: Vec<Granted>,
     /// The call of each number, with canonical arguments.
     asked: HashMap<u64, Call>,
 }
 
 /// Principal, definition and arguments.
 type Call = (String, bool, String);
+
+/// Definition, arguments, of whom (`None`: of all), and uses.
+type Granted = (bool, String, Option<String>, usize);
 
 /// The number of a call is its id, so that its fate is found at the server.
 fn number(call: &ToolCall) -> u64 {
@@ -131,6 +144,7 @@ impl World {
             processes: Vec::new(),
             tools,
             approved: HashMap::new(),
+            grants: Vec::new(),
             asked: HashMap::new(),
         };
         for at in 0..2 {
@@ -198,6 +212,29 @@ impl World {
                     let _ = self.processes[at].approvals.withdraw(&request.id, by).await;
                 }
             }
+            Op::Grant(at, tool, json, who, uses, last) => {
+                let arguments = ARGUMENTS[json * 2];
+                let who = who.map(|who| ["ada", "bob"][who].to_owned());
+                let mut grant = Grant::new(&self.tools[tool], Principal::new("ops")).unwrap();
+                let when: serde_json::Value = serde_json::from_str(arguments).unwrap();
+                grant.when = Some(when.try_into().unwrap());
+                grant.principal = who.clone().map(Principal::new);
+                // 0 stands for any number
+                grant.uses = NonZeroU32::new(uses);
+                let grant = grant.lasting(Duration::from_secs(last));
+                let uses = grant.uses.map_or(usize::MAX, |uses| uses.get() as usize);
+                if self.processes[at].approvals.grant(grant).await.is_ok() {
+                    let arguments = arguments.to_owned();
+                    self.grants.push((tool == 1, arguments, who, uses));
+                }
+            }
+            Op::Revoke(at, which) => {
+                let approvals = &self.processes[at].approvals;
+                let all = approvals.grants().await.unwrap_or_default();
+                if let Some(grant) = all.get(which) {
+                    let _ = approvals.revoke(&grant.id).await;
+                }
+            }
             Op::Leave(which) => {
                 let calls = self.processes.iter().flat_map(|process| &process.calls);
                 let mut calls = calls.filter(|call| !call.is_finished());
@@ -228,18 +265,39 @@ impl World {
             let arguments = String::from_utf8(call.arguments().to_vec()).unwrap();
             let sent = (who, is_changed, arguments);
             prop_assert_eq!(asked, &sent, "it is another call than the caller's");
-            prop_assert!(self.approved.contains_key(&sent), "it was not approved");
+            let is_granted = self.grants.iter().any(|grant| fits(grant, &sent));
+            prop_assert!(
+                is_granted || self.approved.contains_key(&sent),
+                "not approved"
+            );
             let runs = fates[&number(&call)] != Fate::NotSent;
             *ran.entry(sent).or_default() += usize::from(runs);
         }
-        for (key, ran) in ran {
-            prop_assert!(
-                ran <= self.approved[&key],
-                "it ran more often than approved"
-            );
+        // what exceeds the approvals used grants; each call may use those that fit
+        let mut granted: HashMap<usize, usize> = HashMap::new();
+        for (key, ran) in &ran {
+            let over = ran.saturating_sub(self.approved.get(key).copied().unwrap_or_default());
+            let fitting = self.grants.iter().enumerate();
+            let fitting = fitting.filter(|(_, grant)| fits(grant, key));
+            let uses = fitting.clone().map(|(_, grant)| grant.3);
+            let uses = uses.fold(0, usize::saturating_add);
+            prop_assert!(over <= uses, "it ran more often than approved and granted");
+            // a lone grant answers for all callers together
+            if let [(at, _)] = fitting.collect::<Vec<_>>()[..] {
+                *granted.entry(at).or_default() += over;
+            }
+        }
+        for (at, used) in granted {
+            prop_assert!(used <= self.grants[at].3, "a grant was used too often");
         }
         Ok(())
     }
+}
+
+/// Returns whether a grant is for a call.
+fn fits(grant: &Granted, call: &Call) -> bool {
+    let (definition, arguments, who, ..) = grant;
+    (definition, arguments) == (&call.1, &call.2) && who.as_ref().is_none_or(|who| *who == call.0)
 }
 
 proptest! {

@@ -58,7 +58,7 @@ pub struct Rule {
     pub when: Option<When>,
     /// What the rule decides.
     pub then: Then,
-    /// Of a rule that asks: who approves. Default: whoever approves other calls.
+    /// Of a rule that asks: who approves. Default: the one that approves other calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Approver>,
     /// Of a rule that asks: the roles, of which an operator that decides must have one.

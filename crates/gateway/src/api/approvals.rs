@@ -9,10 +9,11 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::post;
 use bytes::Bytes;
-use callward::Caller;
-use callward::approval::{self, ApprovalError, Approvals, Decision, Request};
+use callward::approval::{self, ApprovalError, Approvals, Decision, Request, RequestId};
+use callward::core::Approver;
+use callward::{Caller, Effect};
 use callward_auth::keys::Timestamp;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Handler, Shared, refuse};
@@ -27,6 +28,9 @@ const MAX_NOTE_CHARS: usize = 1_000;
 
 /// The fewest digits of an id that name a request.
 const MIN_DIGITS: usize = 4;
+
+/// The most requests that are decided at once.
+const MOST: usize = 1_000;
 
 const DECISION: &str = "no body, or an object with `note`, a text, and `channel` (api or cli)";
 
@@ -46,10 +50,13 @@ struct Order {
     note: Option<String>,
     #[serde(default)]
     channel: Channel,
+    /// The requests, if the path names none.
+    #[serde(default)]
+    ids: Vec<String>,
 }
 
 /// Why a request is not shown or decided.
-type Refused = (StatusCode, String);
+pub(super) type Refused = (StatusCode, String);
 
 /// Lists what is open: pending requests first, and of equal states the oldest.
 pub(super) async fn list(State(runtime): Shared, RawQuery(query): RawQuery) -> Response {
@@ -61,16 +68,19 @@ pub(super) async fn list(State(runtime): Shared, RawQuery(query): RawQuery) -> R
             return refuse(StatusCode::BAD_REQUEST, message);
         }
     };
-    let listed = async {
-        let mut found = of(&runtime)?
-            .list()
-            .await
-            .map_err(|error| refused(&error))?;
+    let shown = async {
+        let mut found = listed(of(&runtime)?).await?;
         found.retain(|request| all || !request.state.is_ended());
         found.sort_by_key(|request| request.state as u8);
-        Ok(found.iter().map(|request| summary(request)).collect())
+        Ok(found)
     };
-    respond(listed.await)
+    match shown.await {
+        Ok(found) => {
+            let shown: Vec<_> = found.iter().map(|request| summary(request)).collect();
+            json(StatusCode::OK, &shown)
+        }
+        Err((status, message)) => refuse(status, message),
+    }
 }
 
 /// Shows one request, with its arguments.
@@ -81,21 +91,23 @@ pub(super) async fn show(
 ) -> Response {
     let shown = async {
         let approvals = of(&runtime)?;
-        let request = find(approvals, &id).await?;
+        let all = listed(approvals).await?;
+        let request = only(&all, "request", &id, |request| &request.id)?;
         approvals.note_shown(&request, &caller.principal);
         Ok(whole(&request, &runtime))
     };
     respond(shown.await)
 }
 
-/// Approves a request, or denies it. The sender decides.
+/// Approves requests, or denies them: that of the path, or those of the body. The sender decides.
 pub(super) fn decide(approves: bool) -> Handler {
     post(
         async move |State(runtime): Shared,
                     Extension(caller): Extension<Arc<Caller>>,
-                    Path(id): Path<String>,
+                    id: Option<Path<String>>,
                     body: Bytes| {
-            let decided = decided(&runtime, &caller, &id, &body, approves);
+            let id = id.as_ref().map(|Path(id)| id.as_str());
+            let decided = decided(&runtime, &caller, id, &body, approves);
             respond(decided.await)
         },
     )
@@ -104,7 +116,7 @@ pub(super) fn decide(approves: bool) -> Handler {
 async fn decided(
     runtime: &Runtime,
     caller: &Caller,
-    id: &str,
+    id: Option<&str>,
     body: &[u8],
     approves: bool,
 ) -> Result<Value, Refused> {
@@ -120,8 +132,14 @@ async fn decided(
             "the note has more than {MAX_NOTE_CHARS} characters"
         )));
     }
+    if id.is_some() != order.ids.is_empty() || order.ids.len() > MOST {
+        return Err(invalid(&format_args!(
+            "and, where the path names no request, `ids`: up to {MOST}, found {}",
+            order.ids.len()
+        )));
+    }
     let approvals = of(runtime)?;
-    let request = find(approvals, id).await?;
+    let all = listed(approvals).await?;
     let decision = Decision {
         approves,
         by: caller.principal.clone(),
@@ -132,46 +150,72 @@ async fn decided(
         },
         note,
     };
-    let request = approvals.decide(&request.id, decision).await;
-    let request = request.map_err(|error| refused(&error))?;
-    let (id, by) = (&request.id, &caller.principal);
-    tracing::info!(%id, state = %request.state, %by, "an approval is decided");
-    Ok(whole(&request, runtime))
+    let decide = async |id: &str| {
+        let request = only(&all, "request", id, |request| &request.id)?;
+        let request = approvals.decide(&request.id, decision.clone()).await;
+        let request = request.map_err(|error| refused(&error))?;
+        let (id, by) = (&request.id, &caller.principal);
+        tracing::info!(%id, state = %request.state, %by, "an approval is decided");
+        Ok(request)
+    };
+    if let Some(id) = id {
+        return Ok(whole(&*decide(id).await?, runtime));
+    }
+    let mut results = Vec::new();
+    // one that fails does not stop the others
+    for id in &order.ids {
+        results.push(match decide(id).await {
+            Ok(request) => json!(summary(&request)),
+            Err((_, message)) => json!({ "id": id, "error": message }),
+        });
+    }
+    Ok(results.into())
 }
 
-fn of(runtime: &Runtime) -> Result<&Approvals, Refused> {
+async fn listed(approvals: &Approvals) -> Result<Vec<Arc<Request>>, Refused> {
+    approvals.list().await.map_err(|error| refused(&error))
+}
+
+pub(super) fn of(runtime: &Runtime) -> Result<&Approvals, Refused> {
     runtime.stack.approvals().ok_or_else(|| {
         let message = "no call waits for an operator: the config has no `[approvals]`".to_owned();
         (StatusCode::NOT_FOUND, message)
     })
 }
 
-/// Finds the request with this id, or the only one whose id begins so.
-async fn find(approvals: &Approvals, id: &str) -> Result<Arc<Request>, Refused> {
-    let all = approvals.list().await.map_err(|error| refused(&error))?;
-    let is_meant = |request: &&Arc<Request>| {
-        let known = request.id.as_str();
+/// Finds what has this id, or the only one whose id begins so.
+pub(super) fn only<T>(
+    all: &[Arc<T>],
+    what: &str,
+    id: &str,
+    id_of: fn(&T) -> &RequestId,
+) -> Result<Arc<T>, Refused> {
+    let is_meant = |one: &&Arc<T>| {
+        let known = id_of(one).as_str();
         known == id || (id.len() >= MIN_DIGITS && known.starts_with(id))
     };
     match &all.iter().filter(is_meant).collect::<Vec<_>>()[..] {
         [one] => Ok(Arc::clone(one)),
         [] => {
             let message = format!(
-                "no request {id:?}: expected an id as `callward approvals list` shows it, or the \
-                 first {MIN_DIGITS} digits of one at least"
+                "no {what} {id:?}: expected an id as `callward approvals` lists it, or the first \
+                 {MIN_DIGITS} digits of one at least"
             );
             Err((StatusCode::NOT_FOUND, message))
         }
         _ => {
-            let message = format!("several requests begin with {id:?}: give more digits");
+            let message = format!("several {what}s begin with {id:?}: give more digits");
             Err((StatusCode::BAD_REQUEST, message))
         }
     }
 }
 
-fn refused(error: &ApprovalError) -> Refused {
+pub(super) fn refused(error: &ApprovalError) -> Refused {
     let status = match error {
-        ApprovalError::NotFound(_) => StatusCode::NOT_FOUND,
+        ApprovalError::NotFound(_) | ApprovalError::NoGrant(_) => StatusCode::NOT_FOUND,
+        ApprovalError::NeedsPattern(_)
+        | ApprovalError::Lifetime(_)
+        | ApprovalError::TooManyGrants => StatusCode::BAD_REQUEST,
         ApprovalError::Ended { .. } => StatusCode::CONFLICT,
         ApprovalError::DecidedByTheOneThatAsks | ApprovalError::LacksRole(_) => {
             StatusCode::FORBIDDEN
@@ -186,51 +230,74 @@ fn refused(error: &ApprovalError) -> Refused {
     (status, format!("{error}{advice}"))
 }
 
-fn respond(answer: Result<Value, Refused>) -> Response {
+pub(super) fn respond(answer: Result<Value, Refused>) -> Response {
     match answer {
         Ok(value) => json(StatusCode::OK, &value),
         Err((status, message)) => refuse(status, message),
     }
 }
 
-/// Describes a request without its arguments.
-fn summary(request: &Request) -> Value {
+pub(super) fn time(ms: u64) -> Timestamp {
+    Timestamp::new(UNIX_EPOCH + Duration::from_millis(ms))
+}
+
+/// Returns the seconds until this time.
+pub(super) fn left(ms: u64) -> u64 {
+    let left = time(ms).time().duration_since(Timestamp::now().time());
+    left.unwrap_or_default().as_secs()
+}
+
+/// A request without its arguments. As a type, since there may be thousands.
+#[derive(Serialize)]
+struct Summary<'a> {
+    id: &'a RequestId,
+    state: approval::State,
+    set: &'a str,
+    tool: &'a str,
+    principal: &'a str,
+    effect: Effect,
+    reason: &'a str,
+    by: Approver,
+    roles: &'a [String],
+    arguments_digest: &'a str,
+    created: Timestamp,
+    expires: Timestamp,
+    /// How long it can still be decided, or run.
+    left_s: Option<u64>,
+    decision: Option<&'a Decision>,
+    grant: Option<&'a RequestId>,
+    decided: Option<Timestamp>,
+}
+
+fn summary(request: &Request) -> Summary<'_> {
+    use approval::State::{Approved, Pending};
     let asked = &request.asked;
-    let time = |ms: u64| Timestamp::new(UNIX_EPOCH + Duration::from_millis(ms));
-    let left = || {
-        let end = time(request.expires_ms).time();
-        let left = end.duration_since(Timestamp::now().time());
-        left.unwrap_or_default().as_secs()
-    };
-    let is_waiting = matches!(
-        request.state,
-        approval::State::Pending | approval::State::Approved
-    );
-    json!({
-        "id": request.id,
-        "state": request.state,
-        "set": asked.set,
-        "tool": asked.tool,
-        "principal": asked.principal.as_str(),
-        "effect": asked.effect,
-        "reason": asked.reason,
-        "by": asked.by,
-        "roles": asked.roles,
-        "arguments_digest": asked.arguments_digest,
-        "created": time(request.created_ms),
-        "expires": time(request.expires_ms),
-        // how long it can still be decided, or run
-        "left_s": is_waiting.then(left),
-        "decision": request.decision,
-        "decided": request.decided_ms.map(time),
-    })
+    let is_waiting = matches!(request.state, Pending | Approved);
+    Summary {
+        id: &request.id,
+        state: request.state,
+        set: asked.set.as_str(),
+        tool: asked.tool.as_str(),
+        principal: asked.principal.as_str(),
+        effect: asked.effect,
+        reason: &asked.reason,
+        by: asked.by,
+        roles: &asked.roles,
+        arguments_digest: &asked.arguments_digest,
+        created: time(request.created_ms),
+        expires: time(request.expires_ms),
+        left_s: is_waiting.then(|| left(request.expires_ms)),
+        decision: request.decision.as_ref(),
+        grant: request.grant.as_ref(),
+        decided: request.decided_ms.map(time),
+    }
 }
 
 /// Describes a request with its arguments: the JSON text that runs, without its secrets.
 fn whole(request: &Request, runtime: &Runtime) -> Value {
     let raw = &request.asked.arguments;
     let shown = runtime.redactor.redact(raw.as_bytes());
-    let mut view = summary(request);
+    let mut view = json!(summary(request));
     // whether something of it is left out
     view["redacted"] = (*shown != **raw).into();
     view["arguments"] = shown.into();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
-use axum::http::{HeaderValue, Request, Response, StatusCode};
+use axum::http::{HeaderValue, Method, Request, Response, StatusCode};
 use bytes::Bytes;
 use callward::ServerId;
 use reqwest::redirect::Policy;
@@ -71,7 +71,8 @@ impl Remote {
             base,
             credential,
         };
-        let answer = remote.send(&remote.at(&["readyz"]), None).await;
+        let ready = remote.at(&["readyz"]);
+        let answer = remote.send(Method::GET, &ready, Bytes::new()).await;
         let answer = answer.map_err(|error| {
             AppError::Remote(match error.starts_with("invalid peer certificate") {
                 true => format!(
@@ -134,6 +135,15 @@ impl Remote {
         body: Option<Bytes>,
     ) -> Result<T, AppError> {
         self.read(&self.ask_at(&self.api(path)?, body).await?)
+    }
+
+    /// Removes what is at a path below `/api`, and returns what it was.
+    pub(crate) async fn delete<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, AppError> {
+        let url = self.api(path)?;
+        let answer = self.send(Method::DELETE, &url, Bytes::new()).await;
+        let answer = self.accepted(answer).await?;
+        let body = whole(answer).await.map_err(|error| self.failed(&error))?;
+        self.read(&body)
     }
 
     /// Lists requests for approval, also those that have ended if `all`.
@@ -222,7 +232,15 @@ impl Remote {
 
     /// Returns the answer to a request, or the gateway's own reason for a refusal.
     async fn answer(&self, url: &Url, body: Option<Bytes>) -> Result<Response<Body>, AppError> {
-        let answer = self.send(url, body).await;
+        let method = body.as_ref().map_or(Method::GET, |_| Method::POST);
+        let answer = self.send(method, url, body.unwrap_or_default()).await;
+        self.accepted(answer).await
+    }
+
+    async fn accepted(
+        &self,
+        answer: Result<Response<Body>, String>,
+    ) -> Result<Response<Body>, AppError> {
         let answer = answer.map_err(|error| self.failed(&error))?;
         let status = answer.status();
         if status == StatusCode::OK {
@@ -245,13 +263,12 @@ impl Remote {
         }))
     }
 
-    /// Sends a request: a POST if it has a body.
-    async fn send(&self, url: &Url, body: Option<Bytes>) -> Result<Response<Body>, String> {
-        let request = match &body {
-            None => Request::get(url.as_str()),
-            Some(_) => Request::post(url.as_str()).header(CONTENT_TYPE, "application/json"),
-        };
-        let request = request.body(body.unwrap_or_default());
+    async fn send(&self, method: Method, url: &Url, body: Bytes) -> Result<Response<Body>, String> {
+        let mut request = Request::builder().uri(url.as_str());
+        if method == Method::POST {
+            request = request.header(CONTENT_TYPE, "application/json");
+        }
+        let request = request.method(method).body(body);
         let mut request = request.map_err(|error| error.to_string())?;
         if let Some(credential) = self.credential.clone() {
             request.headers_mut().insert(AUTHORIZATION, credential);

@@ -7,6 +7,7 @@ mod approvals;
 mod call;
 mod client;
 mod events;
+mod grants;
 mod status;
 
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use axum::extract::{Extension, Path, RawQuery, Request, State};
 use axum::http::{Method, StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{MethodRouter, delete, get, post};
 use bytes::Bytes;
 use callward::core::{self, Credential, CredentialKind};
 use callward::registry::Entry;
@@ -35,8 +36,8 @@ use crate::{readiness, relay, view};
 
 pub(crate) use client::{Remote, find, gateway};
 
-/// Returns the routes of the admin listener. Each states the role that it needs, and what changes
-/// something is a POST.
+/// Returns the routes of the admin listener. Each states the role that it needs. What changes
+/// something is a POST or a DELETE, which a page of another site cannot send without a preflight.
 pub(crate) fn routes(runtime: Arc<Runtime>, access: Access) -> Router {
     use Role::{Anyone, Operator, Viewer};
     let metrics = get(async |State(runtime): Shared| scrape(&runtime));
@@ -55,6 +56,16 @@ pub(crate) fn routes(runtime: Arc<Runtime>, access: Access) -> Router {
         ("/metrics", Anyone, get(metrics)),
         ("/readyz", Anyone, get(ready)),
         ("/api/approvals", Viewer, get(approvals::list)),
+        ("/api/approvals/approve", Operator, approvals::decide(true)),
+        ("/api/approvals/deny", Operator, approvals::decide(false)),
+        ("/api/approvals/digest", Viewer, get(grants::digest)),
+        ("/api/approvals/grants", Viewer, get(grants::list)),
+        ("/api/approvals/grants", Operator, post(grants::give)),
+        (
+            "/api/approvals/grants/{id}",
+            Operator,
+            delete(grants::revoke),
+        ),
         ("/api/approvals/{id}", Viewer, get(approvals::show)),
         (
             "/api/approvals/{id}/approve",
@@ -181,7 +192,11 @@ async fn explain(
     });
     let layer = stack.approval_layer();
     match explained {
-        Ok(explanation) => json(StatusCode::OK, &view::explanation(&explanation, layer)),
+        Ok(explanation) => {
+            let mut view = view::explanation(&explanation, layer);
+            grants::explain(&runtime, &explanation, &mut view).await;
+            json(StatusCode::OK, &view)
+        }
         Err(error) => refusal(&error),
     }
 }

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::api;
-use crate::args::{Approvals, ApprovalsCommand};
+use crate::api::{self, Remote};
+use crate::args::{Approvals, ApprovalsCommand, Decide};
+use crate::commands::grants;
 use crate::commands::status::items;
 use crate::config::show_duration;
 use crate::error::Outcome;
@@ -14,58 +15,83 @@ use crate::state_dir::StateDir;
 use crate::{output, plain, table};
 
 const COLUMNS: &str = "id=short state set tool principal effect created left";
+/// Of decisions about several requests.
+const RESULTS: &str = "id=short state set tool principal error";
 
 pub(crate) async fn run(args: Approvals, state: Option<&StateDir>) -> Outcome {
     let (remote, _) = api::gateway(&args.gateway, state).await?;
     let command = args
         .command
         .unwrap_or(ApprovalsCommand::List { all: false });
-    let (which, verb, note) = match command {
+    let json = args.gateway.json;
+    match command {
         ApprovalsCommand::List { all } => {
-            let mut listed = remote.approvals(all).await?;
-            match args.gateway.json {
-                true => output::json(&listed),
-                false => list(&mut listed),
-            }
-            return Ok(ExitCode::SUCCESS);
+            let listed = remote.approvals(all).await?;
+            list(listed, COLUMNS, "no call waits for an operator", json);
         }
-        ApprovalsCommand::Show(which) => (which, None, None),
-        ApprovalsCommand::Approve(decide) => (decide.which, Some("approve"), decide.note),
-        ApprovalsCommand::Deny(decide) => (decide.which, Some("deny"), decide.note),
-    };
-    let mut path = vec!["approvals", &which.id];
-    path.extend(verb);
-    let order = verb.map(|_| json!({ "note": note, "channel": "cli" }).to_string());
-    let request: Value = remote.ask(&path, order.map(Into::into)).await?;
-    if args.gateway.json {
-        output::json(&request);
-    } else if verb.is_none() {
-        show(&request);
-    } else {
-        let shown = |name: &str| table::shown(name, &request[name]);
-        output::line(format_args!(
-            "{} is {}: {}.{} of {}",
-            shown("id"),
-            shown("state"),
-            shown("set"),
-            shown("tool"),
-            shown("principal")
-        ));
+        ApprovalsCommand::Show(which) => {
+            let request: Value = remote.ask(&["approvals", &which.id], None).await?;
+            match json {
+                true => output::json(&request),
+                false => show(&request),
+            }
+        }
+        ApprovalsCommand::Approve(decide) => {
+            return decided(&remote, "approve", decide, json).await;
+        }
+        ApprovalsCommand::Deny(decide) => return decided(&remote, "deny", decide, json).await,
+        ApprovalsCommand::Digest => grants::digest(&remote, json).await?,
+        ApprovalsCommand::Grant(grant) => grants::give(&remote, grant, json).await?,
+        ApprovalsCommand::Grants => grants::list(&remote, json).await?,
+        ApprovalsCommand::Revoke(which) => grants::revoke(&remote, &which.id, json).await?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(listed: &mut Value) {
+/// Decides requests: one, or several with a result for each.
+async fn decided(remote: &Remote, verb: &str, decide: Decide, json: bool) -> Outcome {
+    let mut order = json!({ "note": decide.note, "channel": "cli" });
+    if let [id] = &decide.ids[..] {
+        let path = ["approvals", id, verb];
+        let request: Value = remote.ask(&path, Some(order.to_string().into())).await?;
+        let shown = |name: &str| table::shown(name, &request[name]);
+        match json {
+            true => output::json(&request),
+            false => output::line(format_args!(
+                "{} is {}: {}.{} of {}",
+                shown("id"),
+                shown("state"),
+                shown("set"),
+                shown("tool"),
+                shown("principal")
+            )),
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    order["ids"] = decide.ids.into();
+    let order = Some(order.to_string().into());
+    let results: Value = remote.ask(&["approvals", verb], order).await?;
+    let is_failed = |result: &&Value| result.get("error").is_some();
+    let failed = items(&results).iter().any(is_failed);
+    list(results, RESULTS, "", json);
+    Ok(ExitCode::from(u8::from(failed)))
+}
+
+/// Shows rows, each with a short id and the time that is left, or says that there are none.
+pub(super) fn list(mut listed: Value, columns: &str, none: &str, json: bool) {
+    if json {
+        return output::json(&listed);
+    }
     for row in listed.as_array_mut().into_iter().flatten() {
         let id = row["id"].as_str().unwrap_or_default().chars();
         let short: String = id.take(SHOWN_DIGITS).collect();
         row["left"] = left(row);
         row["short"] = short.into();
     }
-    let rows = items(listed);
+    let rows = items(&listed);
     match rows.is_empty() {
-        true => output::note("no call waits for an operator"),
-        false => table::print(COLUMNS, rows),
+        true => output::note(none),
+        false => table::print(columns, rows),
     }
 }
 

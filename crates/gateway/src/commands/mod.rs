@@ -9,6 +9,7 @@ pub(crate) mod demo;
 pub(crate) mod events;
 pub(crate) mod explain;
 pub(crate) mod from;
+pub(crate) mod grants;
 pub(crate) mod keys;
 pub(crate) mod lint;
 pub(crate) mod relayed;

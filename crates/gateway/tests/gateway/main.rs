@@ -17,6 +17,7 @@ mod credentials;
 mod drain;
 mod events;
 mod failing;
+mod grants;
 mod guardrails;
 mod hostile;
 mod hosts;
