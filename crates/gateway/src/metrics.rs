@@ -15,6 +15,7 @@ use tokio_util::task::TaskTracker;
 use crate::auth::Refusals;
 use crate::error::AppError;
 use crate::output;
+use crate::webhook::Deliveries;
 
 /// How long the end waits for metrics, and then for spans, that were not sent yet.
 const FLUSH: Duration = Duration::from_secs(2);
@@ -30,6 +31,8 @@ pub(crate) struct Telemetry {
     pub(crate) metrics: Arc<Metrics>,
     /// What the endpoint counts.
     pub(crate) refusals: Refusals,
+    /// What the webhook of approvals counts.
+    pub(crate) deliveries: Deliveries,
 }
 
 impl Telemetry {
@@ -60,6 +63,7 @@ impl Telemetry {
         }
         let metrics = Arc::new(Metrics::new(&meter));
         let refusals = Refusals::new(&meter);
+        let deliveries = Deliveries::new(&meter);
         Ok(Self {
             registry,
             provider,
@@ -67,6 +71,7 @@ impl Telemetry {
             meter,
             metrics,
             refusals,
+            deliveries,
         })
     }
 

@@ -10,7 +10,7 @@ use axum::response::Response;
 use axum::routing::post;
 use bytes::Bytes;
 use callward::Caller;
-use callward::approval::{self, ApprovalError, Approvals, Decision, Request};
+use callward::approval::{self, ApprovalError, Approvals, Decision, Request, RequestId};
 use callward_auth::keys::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ use crate::runtime::Runtime;
 pub(super) const ALL: &str = "all";
 
 /// The most characters of a note.
-const MAX_NOTE_CHARS: usize = 1_000;
+pub(super) const MAX_NOTE_CHARS: usize = 1_000;
 
 /// The fewest digits of an id that name a request.
 const MIN_DIGITS: usize = 4;
@@ -49,7 +49,7 @@ struct Order {
 }
 
 /// Why a request is not shown or decided.
-type Refused = (StatusCode, String);
+pub(super) type Refused = (StatusCode, String);
 
 /// Lists what is open: pending requests first, and of equal states the oldest.
 pub(super) async fn list(State(runtime): Shared, RawQuery(query): RawQuery) -> Response {
@@ -68,7 +68,8 @@ pub(super) async fn list(State(runtime): Shared, RawQuery(query): RawQuery) -> R
             .map_err(|error| refused(&error))?;
         found.retain(|request| all || !request.state.is_ended());
         found.sort_by_key(|request| request.state as u8);
-        Ok(found.iter().map(|request| summary(request)).collect())
+        let found = found.iter().map(|request| summary(request, &runtime));
+        Ok(found.collect())
     };
     respond(listed.await)
 }
@@ -126,14 +127,24 @@ async fn decided(
         },
         note,
     };
-    let request = approvals.decide(&request.id, decision).await;
+    settle(runtime, approvals, &request.id, decision).await
+}
+
+/// Decides a request, and shows it.
+pub(super) async fn settle(
+    runtime: &Runtime,
+    approvals: &Approvals,
+    id: &RequestId,
+    decision: Decision,
+) -> Result<Value, Refused> {
+    let by = decision.by.clone();
+    let request = approvals.decide(id, decision).await;
     let request = request.map_err(|error| refused(&error))?;
-    let (id, by) = (&request.id, &caller.principal);
     tracing::info!(%id, state = %request.state, %by, "an approval is decided");
     Ok(whole(&request, runtime))
 }
 
-fn of(runtime: &Runtime) -> Result<&Approvals, Refused> {
+pub(super) fn of(runtime: &Runtime) -> Result<&Approvals, Refused> {
     runtime.stack.approvals().ok_or_else(|| {
         let message = "no call waits for an operator: the config has no `[approvals]`".to_owned();
         (StatusCode::NOT_FOUND, message)
@@ -163,7 +174,7 @@ async fn find(approvals: &Approvals, id: &str) -> Result<Arc<Request>, Refused> 
     }
 }
 
-fn refused(error: &ApprovalError) -> Refused {
+pub(super) fn refused(error: &ApprovalError) -> Refused {
     let status = match error {
         ApprovalError::NotFound(_) => StatusCode::NOT_FOUND,
         ApprovalError::Ended { .. } => StatusCode::CONFLICT,
@@ -180,22 +191,28 @@ fn refused(error: &ApprovalError) -> Refused {
     (status, format!("{error}{advice}"))
 }
 
-fn respond(answer: Result<Value, Refused>) -> Response {
+pub(super) fn respond(answer: Result<Value, Refused>) -> Response {
     match answer {
         Ok(value) => json(StatusCode::OK, &value),
         Err((status, message)) => refuse(status, message),
     }
 }
 
+fn time(ms: u64) -> Timestamp {
+    Timestamp::new(UNIX_EPOCH + Duration::from_millis(ms))
+}
+
+/// Returns how long a request is still open, unless it ends before.
+pub(crate) fn left(request: &Request) -> Duration {
+    let end = time(request.expires_ms).time();
+    let left = end.duration_since(Timestamp::now().time());
+    left.unwrap_or_default()
+}
+
 /// Describes a request without its arguments.
-fn summary(request: &Request) -> Value {
+pub(super) fn summary(request: &Request, runtime: &Runtime) -> Value {
     let asked = &request.asked;
-    let time = |ms: u64| Timestamp::new(UNIX_EPOCH + Duration::from_millis(ms));
-    let left = || {
-        let end = time(request.expires_ms).time();
-        let left = end.duration_since(Timestamp::now().time());
-        left.unwrap_or_default().as_secs()
-    };
+    let webhook = runtime.webhook.as_ref();
     let is_waiting = matches!(
         request.state,
         approval::State::Pending | approval::State::Approved
@@ -214,17 +231,19 @@ fn summary(request: &Request) -> Value {
         "created": time(request.created_ms),
         "expires": time(request.expires_ms),
         // how long it can still be decided, or run
-        "left_s": is_waiting.then(left),
+        "left_s": is_waiting.then(|| left(request).as_secs()),
         "decision": request.decision,
         "decided": request.decided_ms.map(time),
+        // what keeps it from the service of `[approvals.webhook]`
+        "delivery": webhook.and_then(|webhook| webhook.failing(&request.id)),
     })
 }
 
 /// Describes a request with its arguments: the JSON text that runs, without its secrets.
-fn whole(request: &Request, runtime: &Runtime) -> Value {
+pub(crate) fn whole(request: &Request, runtime: &Runtime) -> Value {
     let raw = &request.asked.arguments;
     let shown = runtime.redactor.redact(raw.as_bytes());
-    let mut view = summary(request);
+    let mut view = summary(request, runtime);
     // whether something of it is left out
     view["redacted"] = (*shown != **raw).into();
     view["arguments"] = shown.into();

@@ -16,6 +16,7 @@ without a key are, and need the approval of another operator, with a key of thei
 Examples:
   callward approvals                                   what waits, the oldest first
   callward approvals list --all                        with what ended within a day
+  callward approvals watch                             what happens, as it happens
   callward approvals show 3f9a                         its arguments, without secrets
   callward approvals approve 3f9a
   callward approvals deny 3f9a --note 'archive it instead'")]
@@ -34,6 +35,8 @@ pub(crate) enum ApprovalsCommand {
         #[arg(long)]
         all: bool,
     },
+    /// Print each request that is new or has another state, until Ctrl-C or the gateway ends
+    Watch,
     /// Show a request with the arguments that would run
     Show(WhichRequest),
     /// Let the call run, once; if its client does not wait any more, when it asks again

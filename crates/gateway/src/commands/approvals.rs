@@ -7,21 +7,27 @@ use serde_json::{Value, json};
 
 use crate::api;
 use crate::args::{Approvals, ApprovalsCommand};
+use crate::commands::events;
 use crate::commands::status::items;
 use crate::config::show_duration;
 use crate::error::Outcome;
+use crate::output::{self, Tone};
 use crate::state_dir::StateDir;
-use crate::{output, plain, table};
+use crate::{plain, table};
 
 const COLUMNS: &str = "id=short state set tool principal effect created left";
 
 pub(crate) async fn run(args: Approvals, state: Option<&StateDir>) -> Outcome {
-    let (remote, _) = api::gateway(&args.gateway, state).await?;
     let command = args
         .command
         .unwrap_or(ApprovalsCommand::List { all: false });
     let (which, verb, note) = match command {
+        ApprovalsCommand::Watch => {
+            let path = ["approvals", "events"];
+            return events::until_ctrl_c(&args.gateway, state, &path, changed).await;
+        }
         ApprovalsCommand::List { all } => {
+            let (remote, _) = api::gateway(&args.gateway, state).await?;
             let mut listed = remote.approvals(all).await?;
             match args.gateway.json {
                 true => output::json(&listed),
@@ -36,6 +42,7 @@ pub(crate) async fn run(args: Approvals, state: Option<&StateDir>) -> Outcome {
     let mut path = vec!["approvals", &which.id];
     path.extend(verb);
     let order = verb.map(|_| json!({ "note": note, "channel": "cli" }).to_string());
+    let (remote, _) = api::gateway(&args.gateway, state).await?;
     let request: Value = remote.ask(&path, order.map(Into::into)).await?;
     if args.gateway.json {
         output::json(&request);
@@ -57,16 +64,48 @@ pub(crate) async fn run(args: Approvals, state: Option<&StateDir>) -> Outcome {
 
 fn list(listed: &mut Value) {
     for row in listed.as_array_mut().into_iter().flatten() {
-        let id = row["id"].as_str().unwrap_or_default().chars();
-        let short: String = id.take(SHOWN_DIGITS).collect();
         row["left"] = left(row);
-        row["short"] = short.into();
+        row["short"] = short(row).into();
     }
     let rows = items(listed);
     match rows.is_empty() {
         true => output::note("no call waits for an operator"),
         false => table::print(COLUMNS, rows),
     }
+}
+
+/// Describes the state of a request that is new or has changed.
+fn changed(request: &Value) -> (String, Option<Tone>) {
+    if let Some(lost) = request["lost"].as_u64() {
+        let line = format!("lost       {lost} events: this reader is too slow");
+        return (line, Some(Tone::Doubtful));
+    }
+    let shown = |name: &str| table::shown(name, &request[name]);
+    let tone = match request["state"].as_str().unwrap_or_default() {
+        "pending" => Some(Tone::Doubtful),
+        "denied" | "failed" | "unknown" => Some(Tone::Bad),
+        "approved" | "succeeded" => Some(Tone::Good),
+        _ => None,
+    };
+    let by = match &request["decision"]["by"] {
+        Value::Null => shown("reason"),
+        by => format!("decided by {}", table::shown("by", by)),
+    };
+    let line = format!(
+        "{:<9}  {}  {}.{} of {}, {}: {by}",
+        shown("state"),
+        short(request),
+        shown("set"),
+        shown("tool"),
+        shown("principal"),
+        shown("effect")
+    );
+    (line, tone)
+}
+
+fn short(request: &Value) -> String {
+    let id = request["id"].as_str().unwrap_or_default();
+    id.chars().take(SHOWN_DIGITS).collect()
 }
 
 /// How long a request can still be decided, or run.
@@ -83,7 +122,7 @@ const SHOWN_DIGITS: usize = 8;
 /// Shows each member in a line, and the arguments whole: what a person does not see, they cannot
 /// approve.
 fn show(request: &Value) {
-    let names = "id state principal set tool effect reason created expires decided";
+    let names = "id state principal set tool effect reason created expires delivery decided";
     let members = names.split(' ').map(|name| (name, &request[name]));
     let left = left(request);
     let decision = ["by", "channel", "note"].map(|name| (name, &request["decision"][name]));

@@ -43,7 +43,9 @@ pub(crate) use self::error::ConfigError;
 pub(crate) use self::listen::{ADMIN, AdminAddress, PUBLIC, exposed, parse_listen};
 pub(crate) use self::references::References;
 pub(crate) use self::rules::Rule as ToolRule;
-pub(crate) use self::sections::{Asking, Audit, Auth, Http, KeySource, Telemetry, as_usize};
+pub(crate) use self::sections::{
+    ApprovalWebhook, Asking, Audit, Auth, Http, KeySource, Telemetry, as_usize,
+};
 pub(crate) use self::server::{Server, ServerConfig, caching};
 
 use self::error::{Fault, Source};

@@ -12,7 +12,7 @@ use crate::support::{
 pub(crate) const DELETE: &str = "orders__delete_order";
 
 /// A config in which this is in `[approvals]`; all clients share the shop.
-fn config(approvals: &str) -> String {
+pub(crate) fn config(approvals: &str) -> String {
     let shop = sample("orders");
     format!("[approvals]\n{approvals}\n{shop}instances = \"shared\"\n")
 }

@@ -16,7 +16,7 @@ macro_rules! labels {
 }
 
 labels! {
-    OUTCOME = "callward.outcome" "the outcome of a call, of a retry or of a confirmation";
+    OUTCOME = "callward.outcome" "the outcome of a call, of a retry, of a confirmation or of a delivery";
     OVERFLOW = "otel.metric.overflow" "`true` for the series that sums what exceeds the limit of series";
     REASON = "callward.reason" "why something was not done";
     RESULT = "callward.result" "the result of a lookup, a refresh, a check, a repetition or a listing";
