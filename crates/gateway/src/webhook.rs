@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use callward::approval::{Approvals, Request, RequestId, State};
 use callward::core::BoxFuture;
-use callward::telemetry::names::metric::{APPROVAL_DELIVERIES, label};
+use callward::telemetry::names::metric::label;
 use callward_auth::signed::SignedClient;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use opentelemetry::KeyValue;
-use opentelemetry::metrics::{Counter, Meter};
+use opentelemetry::metrics::Counter;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio::sync::broadcast::Receiver;
@@ -40,7 +40,8 @@ const MAX_STATES: usize = 8;
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// The outcomes that are counted: of attempts, and of states that are not sent any more.
+/// The outcomes of attempts, and of states that are given up.
+pub(crate) const OUTCOMES: [&str; 3] = [DELIVERED, FAILED, LOST];
 const DELIVERED: &str = "delivered";
 const FAILED: &str = "failed";
 const LOST: &str = "lost";
@@ -73,50 +74,25 @@ impl Webhook {
     }
 }
 
-/// Counts attempts to send a state, and states that are not sent any more.
-#[derive(Debug, Clone)]
-pub(crate) struct Deliveries(Counter<u64>);
-
-impl Deliveries {
-    pub(crate) fn new(meter: &Meter) -> Self {
-        let counter = meter.u64_counter(APPROVAL_DELIVERIES.name);
-        let counter = counter
-            .with_unit(APPROVAL_DELIVERIES.unit)
-            .with_description(APPROVAL_DELIVERIES.description)
-            .build();
-        let deliveries = Self(counter);
-        // they exist before the first delivery
-        for outcome in [DELIVERED, FAILED, LOST] {
-            deliveries.add(0, outcome);
-        }
-        deliveries
-    }
-
-    fn add(&self, count: u64, outcome: &'static str) {
-        self.0.add(count, &[KeyValue::new(label::OUTCOME, outcome)]);
-    }
+/// Counts an attempt, or a state that is given up.
+pub(crate) fn count(deliveries: &Counter<u64>, count: u64, outcome: &'static str) {
+    deliveries.add(count, &[KeyValue::new(label::OUTCOME, outcome)]);
 }
 
 /// Sends what happens from now on, until the gateway has answered its last call.
 pub(crate) fn start(runtime: &Arc<Runtime>) {
-    let Some(approvals) = runtime.stack.approvals().cloned() else {
-        return;
-    };
-    if runtime.webhook.is_none() {
-        return;
-    }
-    let (events, runtime) = (approvals.events(), runtime.clone());
-    let drained = runtime.stop.drained.clone();
+    let events = runtime.stack.approvals().map(Approvals::events);
+    let runtime = runtime.clone();
     tokio::spawn(async move {
-        let sending = send(&runtime, &approvals, events);
-        drained.run_until_cancelled(sending).await;
+        let webhook = runtime.webhook.as_ref();
+        if let Some((webhook, events)) = webhook.zip(events) {
+            let sending = send(&runtime, webhook, events);
+            runtime.stop.drained.run_until_cancelled(sending).await;
+        }
     });
 }
 
-async fn send(runtime: &Runtime, approvals: &Approvals, mut events: Receiver<Arc<Request>>) {
-    let Some(webhook) = &runtime.webhook else {
-        return;
-    };
+async fn send(runtime: &Runtime, webhook: &Webhook, mut events: Receiver<Arc<Request>>) {
     let mut queue = Queue {
         runtime,
         webhook,
@@ -125,12 +101,12 @@ async fn send(runtime: &Runtime, approvals: &Approvals, mut events: Receiver<Arc
         attempts: FuturesUnordered::new(),
         is_down: false,
     };
-    queue.add_pending(approvals).await;
+    queue.add_pending().await;
     loop {
         tokio::select! {
             event = events.recv() => match event {
                 Ok(request) => queue.add(request),
-                Err(RecvError::Lagged(_)) => queue.add_pending(approvals).await,
+                Err(RecvError::Lagged(_)) => queue.add_pending().await,
                 Err(RecvError::Closed) => return,
             },
             Some(ended) = queue.attempts.next() => queue.ended(ended),
@@ -155,46 +131,48 @@ struct Queue<'r> {
 
 impl Queue<'_> {
     /// Adds what is pending: after a restart, and in place of events that were missed.
-    async fn add_pending(&mut self, approvals: &Approvals) {
-        match approvals.list().await {
-            Ok(all) => {
-                let pending = all.into_iter();
-                let pending = pending.filter(|request| request.state == State::Pending);
-                pending.for_each(|request| self.add(request));
-            }
-            Err(error) => tracing::warn!(%error, "pending approvals are not sent to the webhook"),
-        }
+    async fn add_pending(&mut self) {
+        let Some(approvals) = self.runtime.stack.approvals() else {
+            return;
+        };
+        let all = approvals.list().await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "pending approvals are not sent to the webhook");
+            Vec::new()
+        });
+        let pending = all.into_iter();
+        let pending = pending.filter(|request| request.state == State::Pending);
+        pending.for_each(|request| self.add(request));
     }
 
     fn add(&mut self, request: Arc<Request>) {
-        let (all, deliveries) = (self.waiting.len(), &self.runtime.telemetry.deliveries);
-        match self.waiting.get_mut(&request.id) {
-            // that it runs is no decision, and no end
-            _ if request.state == State::Consumed => {}
-            Some(states) => {
-                if states.len() == MAX_STATES {
-                    states.remove(1);
-                    deliveries.add(1, LOST);
-                }
-                let last = states.back().map(|last| last.revision);
-                if last < Some(request.revision) {
-                    states.push_back(request);
-                }
-            }
-            None if all == MAX_REQUESTS => deliveries.add(1, LOST),
-            None => {
-                let states = VecDeque::from([request.clone()]);
-                self.waiting.insert(request.id.clone(), states);
-                self.attempt(request, 0, Duration::ZERO);
-            }
+        let is_first = !self.waiting.contains_key(&request.id);
+        // that it runs is no decision, and no end
+        if request.state == State::Consumed {
+            return;
+        }
+        if is_first && self.waiting.len() == MAX_REQUESTS {
+            return self.count(LOST);
+        }
+        let states = self.waiting.entry(request.id.clone()).or_default();
+        let last = states.back().map(|last| last.revision);
+        if last >= Some(request.revision) {
+            return;
+        }
+        let dropped = (states.len() == MAX_STATES).then(|| states.pop_back());
+        states.push_back(request.clone());
+        if is_first {
+            self.attempt(request, 0);
+        }
+        if dropped.is_some() {
+            self.count(LOST);
         }
     }
 
-    fn attempt(&mut self, request: Arc<Request>, failures: u32, after: Duration) {
+    fn attempt(&mut self, request: Arc<Request>, failures: u32) {
         let (webhook, runtime) = (self.webhook, self.runtime);
         let running = self.running.clone();
         self.attempts.push(Box::pin(async move {
-            sleep(after).await;
+            sleep(pause(failures, fastrand::f64()).min(left(&request))).await;
             let _permit = running.acquire().await;
             let id = format!("{}-{}", request.id, request.revision);
             let body = message(&request, runtime);
@@ -205,41 +183,45 @@ impl Queue<'_> {
     }
 
     fn ended(&mut self, (request, failures, sent): Ended) {
-        let was_down = std::mem::replace(&mut self.is_down, sent.is_err());
-        let Some(states) = self.waiting.get_mut(&request.id) else {
+        let (id, is_sent) = (&request.id, sent.is_ok());
+        let was_down = std::mem::replace(&mut self.is_down, !is_sent);
+        let mut failing = self.webhook.failing.lock();
+        failing.remove(id);
+        let failures = if let Err(error) = sent {
+            if !was_down {
+                tracing::warn!(%error, "the webhook of approvals fails: it does not know requests");
+            }
+            failing.insert(id.clone(), error);
+            failures.saturating_add(1)
+        } else {
+            0
+        };
+        self.count(if is_sent { DELIVERED } else { FAILED });
+        let Some(states) = self.waiting.get_mut(id) else {
             return;
         };
-        let (failing, deliveries) = (&self.webhook.failing, &self.runtime.telemetry.deliveries);
-        let (mut failures, mut after) = (failures, Duration::ZERO);
-        match sent {
-            Ok(_) => {
-                failures = 0;
-                deliveries.add(1, DELIVERED);
-                failing.lock().remove(&request.id);
-                states.pop_front();
-            }
-            Err(error) => {
-                if !was_down {
-                    let so = "the webhook of approvals fails: who is asked there does not know";
-                    tracing::warn!(%error, "{so}");
-                }
-                after = pause(failures, fastrand::f64());
-                failures = failures.saturating_add(1);
-                deliveries.add(1, FAILED);
-                failing.lock().insert(request.id.clone(), error);
-                if states.len() > 1 || after >= left(&request) {
-                    deliveries.add(1, LOST);
-                    states.pop_front();
-                }
-            }
+        let is_over = states.len() > 1 || left(&request).is_zero();
+        if is_sent || is_over {
+            states.pop_front();
         }
-        match states.front().cloned() {
-            Some(next) => self.attempt(next, failures, after),
+        let next = states.front().cloned();
+        if is_over && !is_sent {
+            self.count(LOST);
+        }
+        match next {
+            Some(next) => {
+                drop(failing);
+                self.attempt(next, failures);
+            }
             None => {
-                self.waiting.remove(&request.id);
-                failing.lock().remove(&request.id);
+                failing.remove(id);
+                self.waiting.remove(id);
             }
         }
+    }
+
+    fn count(&self, outcome: &'static str) {
+        count(&self.runtime.telemetry.deliveries, 1, outcome);
     }
 }
 
@@ -253,9 +235,12 @@ fn message(request: &Request, runtime: &Runtime) -> String {
     view.to_string()
 }
 
-/// Returns the pause after this many failures in a row, counted from 0; `random` is from 0 to 1.
+/// Returns the pause after this many failures in a row; `random` is from 0 to 1.
 fn pause(failures: u32, random: f64) -> Duration {
-    let full = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(failures));
+    let Some(doublings) = failures.checked_sub(1) else {
+        return Duration::ZERO;
+    };
+    let full = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(doublings));
     full.min(LONGEST_PAUSE).mul_f64(0.5 + random / 2.0)
 }
 
@@ -265,8 +250,8 @@ mod tests {
 
     #[test]
     fn pauses_double_up_to_a_minute_and_half_of_each_is_random() {
-        let longest = [0, 1, 2, 8, u32::MAX].map(|failures| pause(failures, 1.0).as_millis());
-        assert_eq!(longest, [250, 500, 1_000, 60_000, 60_000]);
-        assert_eq!(pause(1, 0.0).as_millis(), 250);
+        let longest = [0, 1, 2, 3, 9, u32::MAX].map(|failures| pause(failures, 1.0).as_millis());
+        assert_eq!(longest, [0, 250, 500, 1_000, 60_000, 60_000]);
+        assert_eq!(pause(2, 0.0).as_millis(), 250);
     }
 }

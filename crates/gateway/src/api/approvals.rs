@@ -23,7 +23,7 @@ use crate::runtime::Runtime;
 pub(super) const ALL: &str = "all";
 
 /// The most characters of a note.
-pub(super) const MAX_NOTE_CHARS: usize = 1_000;
+const MAX_NOTE_CHARS: usize = 1_000;
 
 /// The fewest digits of an id that name a request.
 const MIN_DIGITS: usize = 4;
@@ -109,12 +109,7 @@ async fn decided(
     };
     let body = if body.is_empty() { b"{}" } else { body };
     let order: Order = serde_json::from_slice(body).map_err(|error| invalid(&error))?;
-    let note = order.note.filter(|note| !note.trim().is_empty());
-    if note.as_ref().map_or(0, |note| note.chars().count()) > MAX_NOTE_CHARS {
-        return Err(invalid(&format_args!(
-            "the note has more than {MAX_NOTE_CHARS} characters"
-        )));
-    }
+    let note = checked(order.note).map_err(|error| invalid(&error))?;
     let approvals = of(runtime)?;
     let request = find(approvals, id).await?;
     let decision = Decision {
@@ -128,6 +123,17 @@ async fn decided(
         note,
     };
     settle(runtime, approvals, &request.id, decision).await
+}
+
+/// Returns a note, if it says anything.
+pub(super) fn checked(note: Option<String>) -> Result<Option<String>, String> {
+    let note = note.filter(|note| !note.trim().is_empty());
+    match note.as_ref().map_or(0, |note| note.chars().count()) {
+        0..=MAX_NOTE_CHARS => Ok(note),
+        _ => Err(format!(
+            "the note has more than {MAX_NOTE_CHARS} characters"
+        )),
+    }
 }
 
 /// Decides a request, and shows it.

@@ -1,6 +1,7 @@
 //! Requests for approval where operators are: as a stream of events, and as signed answers of the
 //! service of `[approvals.webhook]`.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use axum::body::to_bytes;
@@ -19,7 +20,7 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::timeout;
 
-use super::approvals::{MAX_NOTE_CHARS, Refused, of, refused, respond, settle, summary};
+use super::approvals::{Refused, checked, of, refused, respond, settle, summary};
 use super::{Handler, Shared, events, refuse};
 use crate::runtime::Runtime;
 
@@ -27,8 +28,10 @@ use crate::runtime::Runtime;
 const MAX_ANSWER: usize = 16 * 1024;
 /// How long its body may take.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
-/// The longest name of who answers, in characters.
-const MAX_NAME_CHARS: usize = 256;
+/// The longest name of who answers, in bytes.
+const MAX_NAME: usize = 256;
+const ANSWER: &str = "an object with `id`, `approves`, `by` (1 to 256 visible bytes), and perhaps \
+                      `roles` and `note`";
 
 /// Sends each request that is new or has another state, from now on. A reader that falls behind
 /// gets the number of events that it lost.
@@ -107,28 +110,19 @@ async fn answered(
     if !webhook.client.signer().verifies(&head.headers, &body) {
         return Err(unsigned());
     }
-    let invalid = |what: String| (StatusCode::BAD_REQUEST, what);
-    let answer: Answer = serde_json::from_slice(&body).map_err(|error| {
-        invalid(format!(
-            "expected an object with `id`, `approves`, `by`, and perhaps `roles` and `note`: {error}"
-        ))
-    })?;
+    let invalid = |what: &dyn Display| {
+        let message = format!("expected {ANSWER}: {what}");
+        (StatusCode::BAD_REQUEST, message)
+    };
+    let answer: Answer = serde_json::from_slice(&body).map_err(|error| invalid(&error))?;
     if answer.id != id {
         return Err(unsigned());
     }
-    let count = answer.by.chars().count();
-    if !(1..=MAX_NAME_CHARS).contains(&count) || answer.by.chars().any(is_invisible) {
-        return Err(invalid(format!(
-            "expected in `by` 1 to {MAX_NAME_CHARS} visible characters, found {:?}",
-            answer.by
-        )));
+    let is_name = (1..=MAX_NAME).contains(&answer.by.len());
+    if !is_name || answer.by.chars().any(is_invisible) {
+        return Err(invalid(&format_args!("found {:?}", answer.by)));
     }
-    let note = answer.note.filter(|note| !note.trim().is_empty());
-    if note.as_ref().map_or(0, |note| note.chars().count()) > MAX_NOTE_CHARS {
-        return Err(invalid(format!(
-            "the note has more than {MAX_NOTE_CHARS} characters"
-        )));
-    }
+    let note = checked(answer.note).map_err(|error| invalid(&error))?;
     let id = RequestId::new(id);
     let request = approvals.get(&id).await.map_err(|error| refused(&error))?;
     let asker = &request.asked.principal;

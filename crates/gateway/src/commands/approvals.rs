@@ -23,8 +23,7 @@ pub(crate) async fn run(args: Approvals, state: Option<&StateDir>) -> Outcome {
         .unwrap_or(ApprovalsCommand::List { all: false });
     let (which, verb, note) = match command {
         ApprovalsCommand::Watch => {
-            let path = ["approvals", "events"];
-            return events::until_ctrl_c(&args.gateway, state, &path, changed).await;
+            return events::print(args.gateway, state, (&["approvals", "events"], changed)).await;
         }
         ApprovalsCommand::List { all } => {
             let (remote, _) = api::gateway(&args.gateway, state).await?;
@@ -81,12 +80,7 @@ fn changed(request: &Value) -> (String, Option<Tone>) {
         return (line, Some(Tone::Doubtful));
     }
     let shown = |name: &str| table::shown(name, &request[name]);
-    let tone = match request["state"].as_str().unwrap_or_default() {
-        "pending" => Some(Tone::Doubtful),
-        "denied" | "failed" | "unknown" => Some(Tone::Bad),
-        "approved" | "succeeded" => Some(Tone::Good),
-        _ => None,
-    };
+    let tone = (request["state"] == "pending").then_some(Tone::Doubtful);
     let by = match &request["decision"]["by"] {
         Value::Null => shown("reason"),
         by => format!("decided by {}", table::shown("by", by)),

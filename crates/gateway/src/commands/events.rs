@@ -15,48 +15,41 @@ use crate::state_dir::StateDir;
 use crate::{api, plain, shutdown};
 
 pub(crate) async fn run(args: Gateway, state: Option<&StateDir>) -> Outcome {
-    until_ctrl_c(&args, state, &["routes", "events"], described).await
+    print(args, state, (&["routes", "events"], described)).await
 }
 
-/// What is said of an event, and its severity.
-type Describe = fn(&Value) -> (String, Option<Tone>);
+/// A stream of events: its path below `/api`, and what is said of an event, with its severity.
+type Stream = (
+    &'static [&'static str],
+    fn(&Value) -> (String, Option<Tone>),
+);
 
-/// Prints the events at a path below `/api`, until Ctrl-C, or the gateway ends them.
-pub(crate) async fn until_ctrl_c(
-    args: &Gateway,
-    state: Option<&StateDir>,
-    path: &[&str],
-    describe: Describe,
-) -> Outcome {
+/// Prints events until Ctrl-C, or the gateway ends them.
+pub(crate) async fn print(args: Gateway, state: Option<&StateDir>, stream: Stream) -> Outcome {
     let stop = shutdown::on_signal()?;
     tokio::select! {
         biased;
         () = stop.asked.cancelled() => Ok(ExitCode::SUCCESS),
-        followed = follow(args, state, path, describe) => followed,
+        followed = follow(args, state, stream) => followed,
     }
 }
 
-async fn follow(
-    args: &Gateway,
-    state: Option<&StateDir>,
-    path: &[&str],
-    describe: Describe,
-) -> Outcome {
-    let (remote, url) = api::gateway(args, state).await?;
-    let mut events = remote.events(path).await?;
+async fn follow(args: Gateway, state: Option<&StateDir>, stream: Stream) -> Outcome {
+    let (remote, url) = api::gateway(&args, state).await?;
+    let mut events = remote.events(stream.0).await?;
     output::note(format_args!("following {url}"));
     while output::is_read() {
         let Some(event) = events.next().await.transpose()? else {
             output::note("the gateway stopped, or the credential is not valid any more");
             break;
         };
-        show(&event, args.json, describe)
+        show(&event, args.json, stream)
             .map_err(|error| AppError::Remote(format!("an event cannot be read: {error}")))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(event: &str, as_json: bool, describe: Describe) -> serde_json::Result<()> {
+fn show(event: &str, as_json: bool, (_, describe): Stream) -> serde_json::Result<()> {
     if as_json {
         output::json(serde_json::from_str::<&RawValue>(event)?);
         return Ok(());

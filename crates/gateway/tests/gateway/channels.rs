@@ -89,6 +89,19 @@ async fn answers(
     answered(request.body(body)).await
 }
 
+/// Waits until these outcomes of deliveries are counted.
+async fn counts(gateway: &Gateway, expected: &[(&str, &str)]) {
+    until("the counts", || async {
+        let (_, page) = gateway.get("/metrics").await;
+        let is_there = |(outcome, count): &(&str, &str)| {
+            let series = "callward_approval_deliveries_total{callward_outcome=";
+            page.contains(&format!("{series}{outcome:?}}} {count}\n"))
+        };
+        expected.iter().all(is_there).then_some(())
+    })
+    .await;
+}
+
 fn with_webhook(url: &str) -> String {
     let webhook = format!("[approvals.webhook]\nurl = {url:?}\nsecret = {SECRET:?}");
     config(&webhook)
@@ -185,14 +198,10 @@ async fn a_webhook_gets_each_state_and_its_signed_answer_decides() {
         states,
         ["pending", "pending", "pending", "approved", "succeeded"]
     );
-    until("the count", || async {
-        let (_, page) = gateway.get("/metrics").await;
-        let count = |outcome: &str, count: u64| {
-            let series = "callward_approval_deliveries_total{callward_outcome=";
-            page.contains(&format!("{series}{outcome:?}}} {count}\n"))
-        };
-        (count("failed", 2) && count("delivered", 3) && count("lost", 0)).then_some(())
-    })
+    counts(
+        &gateway,
+        &[("failed", "2"), ("delivered", "3"), ("lost", "0")],
+    )
     .await;
 
     let asked = format!("pending    {part}  orders.delete_order of anonymous, destructive: ");
@@ -234,6 +243,10 @@ async fn a_webhook_that_is_down_delays_no_decision() {
     let answer = answer_of(&waits.await.unwrap().1);
     assert_ne!(result(&answer)["isError"], true, "{answer}");
     assert_eq!(deleted(&gateway).await, 1);
+    // newer states take the place of those before, and an outage is logged once
+    counts(&gateway, &[("delivered", "0"), ("lost", "2")]).await;
+    let said = gateway.stopped().await;
+    assert!(!said.contains("the webhook of approvals fails"), "{said}");
 }
 
 #[tokio::test]
