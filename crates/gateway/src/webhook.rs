@@ -168,7 +168,7 @@ impl Queue<'_> {
         }
     }
 
-    fn attempt(&mut self, request: Arc<Request>, failures: u32) {
+    fn attempt(&self, request: Arc<Request>, failures: u32) {
         let (webhook, runtime) = (self.webhook, self.runtime);
         let running = self.running.clone();
         self.attempts.push(Box::pin(async move {
