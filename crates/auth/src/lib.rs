@@ -16,6 +16,8 @@ mod refusal;
 pub mod rules;
 mod service;
 #[cfg(feature = "tokens")]
+pub mod signed;
+#[cfg(feature = "tokens")]
 pub mod tokens;
 #[cfg(feature = "tokens")]
 pub mod webhook;

@@ -1,35 +1,25 @@
 //! Asks a service of the operator whether a call is allowed.
 //!
-//! Each question is a POST of JSON, signed as [Standard Webhooks] has it: `webhook-signature` is
-//! `v1,` and the Base64 of the HMAC-SHA256 over `ID.TIMESTAMP.BODY`. The service answers with
-//! status 200 and `{"allow": true}`, or `{"allow": false, "reason": "..."}`. Every other answer,
-//! and none within the deadline, refuses the call. Answers are kept for a stated time and for equal
-//! calls of the same principal; failures are not kept.
-//!
-//! [Standard Webhooks]: https://www.standardwebhooks.com
+//! Each question is a POST of JSON, [signed](crate::signed). The service answers with status 200
+//! and `{"allow": true}`, or `{"allow": false, "reason": "..."}`. Every other answer, and none within
+//! the deadline, refuses the call. Answers are kept for a stated time and for equal calls of the
+//! same principal; failures are not kept.
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use callward_core::{
     BoxFuture, CredentialKind, Delivery, Effect, ErrorKind, ToolCall, ToolError, human, one_line,
 };
-use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderName, HeaderValue};
-use ring::hmac;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
-use url::Url;
 
-use crate::authenticator::now;
-use crate::tokens::config::{Secret, secure_url};
-use crate::tokens::http::{Ask, Client, Http, Post};
+use crate::signed::SignedClient;
+use crate::tokens::Secret;
 use crate::tokens::jwt::object;
 use crate::tokens::known::{Known, digest_of};
 use crate::{Decide, hex};
@@ -42,8 +32,6 @@ const MAX_REASON: usize = 200;
 const MAX_RUNNING: usize = 256;
 /// When a call may be made again that got no answer.
 const AGAIN: Duration = Duration::from_secs(1);
-/// Shorter secrets can be guessed.
-const MIN_SECRET: usize = 24;
 
 /// Which service is asked, and for how long its answers hold.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -119,18 +107,16 @@ impl fmt::Debug for Webhook {
 pub struct Signed {
     /// What it is, for the log.
     name: &'static str,
-    url: Url,
-    key: hmac::Key,
+    client: SignedClient,
     timeout: Duration,
     running: Semaphore,
     /// Whether the last question failed; the first failure in a row is logged.
     failed: AtomicBool,
-    http: Box<dyn Http>,
 }
 
 impl fmt::Debug for Signed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Signed").field(&self.url.as_str()).finish()
+        f.debug_tuple("Signed").field(&self.client).finish()
     }
 }
 
@@ -210,40 +196,19 @@ impl Signed {
         secret: &Secret,
         timeout: Duration,
     ) -> Result<Self, String> {
-        let url = secure_url("url", url)?;
-        let client = Client::build(url.scheme() == "https")?;
-        Self::with(name, url, secret, timeout, Box::new(client))
+        Self::with(name, SignedClient::new(url, secret)?, timeout)
     }
 
-    fn with(
-        name: &'static str,
-        url: Url,
-        secret: &Secret,
-        timeout: Duration,
-        http: Box<dyn Http>,
-    ) -> Result<Self, String> {
-        let secret = secret.reveal();
-        let decoded = secret
-            .strip_prefix("whsec_")
-            .map(|text| STANDARD.decode(text));
-        let key = match decoded {
-            Some(key) => key.map_err(|_| "`secret` has no Base64 after `whsec_`".to_owned())?,
-            None => secret.as_bytes().to_vec(),
-        };
-        if key.len() < MIN_SECRET {
-            return Err(format!("`secret` must have at least {MIN_SECRET} bytes"));
-        }
+    fn with(name: &'static str, client: SignedClient, timeout: Duration) -> Result<Self, String> {
         if timeout.is_zero() {
             return Err("`timeout` must not be 0".to_owned());
         }
         Ok(Self {
             name,
-            url,
-            key: hmac::Key::new(hmac::HMAC_SHA256, &key),
+            client,
             timeout,
             running: Semaphore::new(MAX_RUNNING),
             failed: AtomicBool::new(false),
-            http,
         })
     }
 
@@ -276,46 +241,30 @@ impl Signed {
     async fn send(&self, question: String, limit: usize) -> Result<Vec<u8>, String> {
         let permit = self.running.acquire().await;
         let _permit = permit.map_err(|error| error.to_string())?;
-        let post = self.sign(question)?;
-        let ask = Ask {
-            url: self.url.clone(),
-            limit,
-            post: Some(post),
-        };
-        self.http.send(ask).await
+        self.client.send(&id()?, question, limit).await
     }
+}
 
-    fn sign(&self, body: String) -> Result<Post, String> {
-        let mut id = [0; 16];
-        let random = ring::rand::SystemRandom::new();
-        let filled = ring::rand::SecureRandom::fill(&random, &mut id);
-        filled.map_err(|_| "there are no random numbers".to_owned())?;
-        let id = hex(id);
-        let since = now().duration_since(UNIX_EPOCH);
-        let seconds = since.unwrap_or_default().as_secs();
-        let signature = hmac::sign(&self.key, format!("{id}.{seconds}.{body}").as_bytes());
-        let signature = format!("v1,{}", STANDARD.encode(signature));
-        let json = (CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        let mut headers = HeaderMap::from_iter([json]);
-        for (name, value) in [
-            ("webhook-id", id),
-            ("webhook-timestamp", seconds.to_string()),
-            ("webhook-signature", signature),
-        ] {
-            let value = HeaderValue::try_from(value).map_err(|error| error.to_string())?;
-            headers.insert(HeaderName::from_static(name), value);
-        }
-        Ok(Post { headers, body })
-    }
+/// Returns the id of a new question.
+fn id() -> Result<String, String> {
+    let mut id = [0; 16];
+    let random = ring::rand::SystemRandom::new();
+    let filled = ring::rand::SecureRandom::fill(&random, &mut id);
+    filled.map_err(|_| "there are no random numbers".to_owned())?;
+    Ok(hex(id))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use crate::tokens::http::{Ask, Http, Post};
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
     use callward_testkit::{call, tool};
     use parking_lot::Mutex;
+    use ring::hmac;
     use serde_json::json;
-
-    use super::*;
+    use url::Url;
 
     /// Answers each question after a time, and keeps it.
     #[derive(Clone)]
@@ -350,8 +299,9 @@ mod tests {
         };
         let (config, http) = (config(SECRET), Box::new(service.clone()));
         let url = Url::parse(&config.url).unwrap();
-        let signed = Signed::with("webhook", url, &config.secret, config.timeout, http);
-        (Webhook::of(signed.unwrap(), config.cache), service)
+        let client = SignedClient::with(url, &config.secret, http).unwrap();
+        let signed = Signed::with("webhook", client, config.timeout).unwrap();
+        (Webhook::of(signed, config.cache), service)
     }
 
     fn about(arguments: Value) -> ToolCall {

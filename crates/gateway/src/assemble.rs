@@ -18,7 +18,7 @@ use crate::config::{self, Config, ServerConfig, ToolRule, caching};
 use crate::error::AppError;
 use crate::metrics::Telemetry;
 use crate::relay::Prefixed;
-use crate::{audit, guardrails, telemetry};
+use crate::{audit, guardrails, telemetry, webhook};
 
 /// Whether children inherit the environment of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +33,8 @@ pub(crate) enum Environment {
 pub(crate) struct Running {
     pub(crate) stack: Stack,
     pub(crate) upstreams: Vec<Upstream>,
+    /// What is sent the requests for approval.
+    pub(crate) webhook: Option<webhook::Webhook>,
     /// Completes when the servers have listed their tools.
     pub(crate) startup: Startup,
 }
@@ -83,6 +85,10 @@ pub(crate) fn stack_over(
         .transpose()?;
     let webhook = config.authorize_webhook.as_ref().map(Webhook::new);
     let webhook = webhook.transpose().map_err(AppError::Usage)?;
+    let asked = config.approvals.as_ref();
+    let asked = asked.and_then(|asking| asking.webhook.as_ref());
+    let asked = asked.map(webhook::Webhook::new).transpose();
+    let asked = asked.map_err(AppError::Usage)?;
     let lexicon = config.lexicon.clone();
     let stack = with(Stack::builder(), lexicon, StackBuilder::lexicon);
     let stack = with(stack, webhook, |stack, it| stack.authorize_by(Arc::new(it)));
@@ -120,6 +126,7 @@ pub(crate) fn stack_over(
     Ok(Running {
         stack,
         upstreams,
+        webhook: asked,
         startup,
     })
 }

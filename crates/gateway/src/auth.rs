@@ -30,6 +30,7 @@ use url::Url;
 use crate::config::{Config, KeySource};
 use crate::connections::PeerCertificate;
 use crate::error::AppError;
+use crate::metrics::counter;
 use crate::state_dir::StateDir;
 
 /// The name of the file of keys in the state directory.
@@ -237,11 +238,7 @@ pub(crate) struct Refusals {
 
 impl Refusals {
     pub(crate) fn new(meter: &Meter) -> Self {
-        let counter = meter.u64_counter(AUTH_REFUSALS.name);
-        let counter = counter
-            .with_unit(AUTH_REFUSALS.unit)
-            .with_description(AUTH_REFUSALS.description)
-            .build();
+        let counter = counter(meter, AUTH_REFUSALS);
         for reason in Reason::ALL {
             // it exists before the first refusal
             counter.add(0, &[of(*reason)]);

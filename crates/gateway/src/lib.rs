@@ -44,6 +44,7 @@ mod subscriptions;
 mod table;
 mod telemetry;
 mod view;
+mod webhook;
 
 use std::process::ExitCode;
 

@@ -7,9 +7,11 @@ use callward::approval::questions::{Outcome, QuestionKind, Questions};
 use callward::core::PeerObserver;
 use callward::telemetry::export::Exporter;
 use callward::telemetry::metrics::{Metrics, observe_counter, observe_gauge};
-use callward::telemetry::names::metric::{CALLS_IN_FLIGHT, QUESTIONS, label};
+use callward::telemetry::names::metric::{
+    APPROVAL_DELIVERIES, CALLS_IN_FLIGHT, Metric, QUESTIONS, label,
+};
 use opentelemetry::KeyValue;
-use opentelemetry::metrics::{Meter, MeterProvider};
+use opentelemetry::metrics::{Counter, Meter, MeterProvider};
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use prometheus::{Registry, TextEncoder};
 use tokio_util::task::TaskTracker;
@@ -17,6 +19,7 @@ use tokio_util::task::TaskTracker;
 use crate::auth::Refusals;
 use crate::error::AppError;
 use crate::output;
+use crate::webhook;
 
 /// How long the end waits for metrics, and then for spans, that were not sent yet.
 const FLUSH: Duration = Duration::from_secs(2);
@@ -32,6 +35,8 @@ pub(crate) struct Telemetry {
     pub(crate) metrics: Arc<Metrics>,
     /// What the endpoint counts.
     pub(crate) refusals: Refusals,
+    /// What the webhook of approvals counts.
+    pub(crate) deliveries: Counter<u64>,
 }
 
 impl Telemetry {
@@ -62,6 +67,11 @@ impl Telemetry {
         }
         let metrics = Arc::new(Metrics::new(&meter));
         let refusals = Refusals::new(&meter);
+        let deliveries = counter(&meter, APPROVAL_DELIVERIES);
+        for outcome in webhook::OUTCOMES {
+            // it exists before the first delivery
+            webhook::count(&deliveries, 0, outcome);
+        }
         Ok(Self {
             registry,
             provider,
@@ -69,6 +79,7 @@ impl Telemetry {
             meter,
             metrics,
             refusals,
+            deliveries,
         })
     }
 
@@ -133,4 +144,10 @@ impl Telemetry {
             .encode_to_string(&self.registry.gather())
             .map_err(|error| error.to_string())
     }
+}
+
+/// Makes a counter as the list of metrics describes it.
+pub(crate) fn counter(meter: &Meter, metric: Metric) -> Counter<u64> {
+    let counter = meter.u64_counter(metric.name).with_unit(metric.unit);
+    counter.with_description(metric.description).build()
 }

@@ -18,12 +18,15 @@ use crate::rounds::Rounds;
 use crate::shutdown::Stop;
 use crate::started::Started;
 use crate::subscriptions::Subscriptions;
+use crate::webhook::Webhook;
 use crate::{audit, evidence, shutdown, telemetry};
 
 /// A stack that serves calls, and what its endpoints and operators need beside it.
 pub(crate) struct Runtime {
     pub(crate) stack: Stack,
     pub(crate) upstreams: Vec<Upstream>,
+    /// What is sent the requests for approval.
+    pub(crate) webhook: Option<Webhook>,
     pub(crate) telemetry: Telemetry,
     pub(crate) recorder: Recorder,
     /// What each result reports, asked or not.
@@ -64,6 +67,7 @@ impl Runtime {
             subscriptions: Subscriptions::start(&running.stack, &running.upstreams),
             stack: running.stack,
             upstreams: running.upstreams,
+            webhook: running.webhook,
             telemetry,
             recorder,
             reports: Reports {

@@ -76,7 +76,8 @@ pub(super) async fn list(State(runtime): Shared, RawQuery(query): RawQuery) -> R
     };
     match shown.await {
         Ok(found) => {
-            let shown: Vec<_> = found.iter().map(|request| summary(request)).collect();
+            let shown = found.iter().map(|request| summary(request, &runtime));
+            let shown: Vec<_> = shown.collect();
             json(StatusCode::OK, &shown)
         }
         Err((status, message)) => refuse(status, message),
@@ -126,12 +127,7 @@ async fn decided(
     };
     let body = if body.is_empty() { b"{}" } else { body };
     let order: Order = serde_json::from_slice(body).map_err(|error| invalid(&error))?;
-    let note = order.note.filter(|note| !note.trim().is_empty());
-    if note.as_ref().map_or(0, |note| note.chars().count()) > MAX_NOTE_CHARS {
-        return Err(invalid(&format_args!(
-            "the note has more than {MAX_NOTE_CHARS} characters"
-        )));
-    }
+    let note = checked(order.note).map_err(|error| invalid(&error))?;
     if id.is_some() != order.ids.is_empty() || order.ids.len() > MOST {
         return Err(invalid(&format_args!(
             "and, where the path names no request, `ids`: up to {MOST}, found {}",
@@ -152,11 +148,7 @@ async fn decided(
     };
     let decide = async |id: &str| {
         let request = only(&all, "request", id, |request| &request.id)?;
-        let request = approvals.decide(&request.id, decision.clone()).await;
-        let request = request.map_err(|error| refused(&error))?;
-        let (id, by) = (&request.id, &caller.principal);
-        tracing::info!(%id, state = %request.state, %by, "an approval is decided");
-        Ok(request)
+        settle(approvals, &request.id, decision.clone()).await
     };
     if let Some(id) = id {
         return Ok(whole(&*decide(id).await?, runtime));
@@ -165,7 +157,7 @@ async fn decided(
     // one that fails does not stop the others
     for id in &order.ids {
         results.push(match decide(id).await {
-            Ok(request) => json!(summary(&request)),
+            Ok(request) => json!(summary(&request, runtime)),
             Err((_, message)) => json!({ "id": id, "error": message }),
         });
     }
@@ -174,6 +166,30 @@ async fn decided(
 
 async fn listed(approvals: &Approvals) -> Result<Vec<Arc<Request>>, Refused> {
     approvals.list().await.map_err(|error| refused(&error))
+}
+
+/// Returns a note, if it says anything.
+pub(super) fn checked(note: Option<String>) -> Result<Option<String>, String> {
+    let note = note.filter(|note| !note.trim().is_empty());
+    match note.as_ref().map_or(0, |note| note.chars().count()) {
+        0..=MAX_NOTE_CHARS => Ok(note),
+        _ => Err(format!(
+            "the note has more than {MAX_NOTE_CHARS} characters"
+        )),
+    }
+}
+
+/// Decides a request.
+pub(super) async fn settle(
+    approvals: &Approvals,
+    id: &RequestId,
+    decision: Decision,
+) -> Result<Arc<Request>, Refused> {
+    let by = decision.by.clone();
+    let request = approvals.decide(id, decision).await;
+    let request = request.map_err(|error| refused(&error))?;
+    tracing::info!(%id, state = %request.state, %by, "an approval is decided");
+    Ok(request)
 }
 
 pub(super) fn of(runtime: &Runtime) -> Result<&Approvals, Refused> {
@@ -241,15 +257,15 @@ pub(super) fn time(ms: u64) -> Timestamp {
     Timestamp::new(UNIX_EPOCH + Duration::from_millis(ms))
 }
 
-/// Returns the seconds until this time.
-pub(super) fn left(ms: u64) -> u64 {
+/// Returns the time until then.
+pub(crate) fn left(ms: u64) -> Duration {
     let left = time(ms).time().duration_since(Timestamp::now().time());
-    left.unwrap_or_default().as_secs()
+    left.unwrap_or_default()
 }
 
 /// A request without its arguments. As a type, since there may be thousands.
 #[derive(Serialize)]
-struct Summary<'a> {
+pub(super) struct Summary<'a> {
     id: &'a RequestId,
     state: approval::State,
     set: &'a str,
@@ -267,9 +283,12 @@ struct Summary<'a> {
     decision: Option<&'a Decision>,
     grant: Option<&'a RequestId>,
     decided: Option<Timestamp>,
+    /// What keeps it from the service of `[approvals.webhook]`.
+    delivery: Option<String>,
 }
 
-fn summary(request: &Request) -> Summary<'_> {
+pub(super) fn summary<'a>(request: &'a Request, runtime: &Runtime) -> Summary<'a> {
+    let webhook = runtime.webhook.as_ref();
     use approval::State::{Approved, Pending};
     let asked = &request.asked;
     let is_waiting = matches!(request.state, Pending | Approved);
@@ -286,18 +305,19 @@ fn summary(request: &Request) -> Summary<'_> {
         arguments_digest: &asked.arguments_digest,
         created: time(request.created_ms),
         expires: time(request.expires_ms),
-        left_s: is_waiting.then(|| left(request.expires_ms)),
+        left_s: is_waiting.then(|| left(request.expires_ms).as_secs()),
         decision: request.decision.as_ref(),
         grant: request.grant.as_ref(),
         decided: request.decided_ms.map(time),
+        delivery: webhook.and_then(|webhook| webhook.failing(&request.id)),
     }
 }
 
 /// Describes a request with its arguments: the JSON text that runs, without its secrets.
-fn whole(request: &Request, runtime: &Runtime) -> Value {
+pub(crate) fn whole(request: &Request, runtime: &Runtime) -> Value {
     let raw = &request.asked.arguments;
     let shown = runtime.redactor.redact(raw.as_bytes());
-    let mut view = json!(summary(request));
+    let mut view = json!(summary(request, runtime));
     // whether something of it is left out
     view["redacted"] = (*shown != **raw).into();
     view["arguments"] = shown.into();

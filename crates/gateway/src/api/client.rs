@@ -190,9 +190,9 @@ impl Remote {
         Ok((self.read(&body)?, self.read::<Answer>(&body)?.result))
     }
 
-    /// Follows what the router does from now on.
-    pub(crate) async fn events(&self) -> Result<Events, AppError> {
-        let answer = self.answer(&self.api(&["routes", "events"])?, None).await?;
+    /// Follows the stream of events at a path below `/api`, from now on.
+    pub(crate) async fn events(&self, path: &[&str]) -> Result<Events, AppError> {
+        let answer = self.answer(&self.api(path)?, None).await?;
         Ok(events::read(answer.into_body().into_data_stream()))
     }
 

@@ -1,4 +1,4 @@
-//! The router's events, as server-sent events: each is one `data` line with a JSON object.
+//! Streams of server-sent events, such as the router's: each is one `data` line with a JSON object.
 //!
 //! A slow listener loses the oldest events and gets their number; no call waits for
 //! one.
@@ -14,6 +14,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{Stream, StreamExt, TryStreamExt};
+use serde::Serialize;
 use tokio_util::codec::{FramedRead, LinesCodec, LinesCodecError};
 use tokio_util::io::StreamReader;
 
@@ -31,8 +32,15 @@ const LONGEST: usize = 1 << 20;
 
 /// Sends events from now on, until the gateway stops or the reader goes away.
 pub(super) async fn follow(State(runtime): State<Arc<Runtime>>) -> Response {
-    // listens before the answer begins: a client that has its head misses nothing
-    let events = runtime.stack.route_events();
+    respond(&runtime, runtime.stack.route_events())
+}
+
+/// Sends these events until the gateway stops or the reader goes away. They are listened to before
+/// the answer begins: a client that has its head misses nothing.
+pub(super) fn respond<T: Serialize>(
+    runtime: &Runtime,
+    events: impl Stream<Item = T> + Send + 'static,
+) -> Response {
     let events = events.map(|event| match serde_json::to_string(&event) {
         Ok(text) => Event::default().data(text),
         Err(error) => {

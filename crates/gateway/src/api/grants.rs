@@ -177,7 +177,7 @@ fn view(grant: &Grant, runtime: &Runtime) -> Value {
         "by": grant.by.as_str(),
         "created": time(grant.created_ms),
         "expires": time(grant.expires_ms),
-        "left_s": left(grant.expires_ms),
+        "left_s": left(grant.expires_ms).as_secs(),
     })
 }
 

@@ -5,6 +5,7 @@
 
 mod approvals;
 mod call;
+mod channels;
 mod client;
 mod events;
 mod grants;
@@ -34,6 +35,7 @@ use crate::http::{json, scrape};
 use crate::runtime::Runtime;
 use crate::{readiness, relay, view};
 
+pub(crate) use approvals::{left, whole};
 pub(crate) use client::{Remote, find, gateway};
 
 /// Returns the routes of the admin listener. Each states the role that it needs. What changes
@@ -66,7 +68,10 @@ pub(crate) fn routes(runtime: Arc<Runtime>, access: Access) -> Router {
             Operator,
             delete(grants::revoke),
         ),
+        ("/api/approvals/events", Viewer, get(channels::follow)),
         ("/api/approvals/{id}", Viewer, get(approvals::show)),
+        // its signature is the credential
+        ("/api/approvals/{id}/answer", Anyone, channels::answer()),
         (
             "/api/approvals/{id}/approve",
             Operator,

@@ -20,6 +20,7 @@ without a key are, and need the approval of another operator, with a key of thei
 Examples:
   callward approvals                                   what waits, the oldest first
   callward approvals list --all                        with what ended within a day
+  callward approvals watch                             what happens, as it happens
   callward approvals show 3f9a                         its arguments, without secrets
   callward approvals approve 3f9a
   callward approvals approve 3f9a 77c0 b31e            a result for each
@@ -41,6 +42,8 @@ pub(crate) enum ApprovalsCommand {
         #[arg(long)]
         all: bool,
     },
+    /// Print each request that is new or has another state, until Ctrl-C or the gateway ends
+    Watch,
     /// Show a request with the arguments that would run
     Show(WhichRequest),
     /// Let the call run, once; if its client does not wait any more, when it asks again

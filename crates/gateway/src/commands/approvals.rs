@@ -7,24 +7,30 @@ use serde_json::{Value, json};
 
 use crate::api::{self, Remote};
 use crate::args::{Approvals, ApprovalsCommand, Decide};
-use crate::commands::grants;
 use crate::commands::status::items;
+use crate::commands::{events, grants};
 use crate::config::show_duration;
 use crate::error::Outcome;
+use crate::output::{self, Tone};
 use crate::state_dir::StateDir;
-use crate::{output, plain, table};
+use crate::{plain, table};
 
 const COLUMNS: &str = "id=short state set tool principal effect created left";
 /// Of decisions about several requests.
 const RESULTS: &str = "id=short state set tool principal error";
 
 pub(crate) async fn run(args: Approvals, state: Option<&StateDir>) -> Outcome {
-    let (remote, _) = api::gateway(&args.gateway, state).await?;
     let command = args
         .command
         .unwrap_or(ApprovalsCommand::List { all: false });
+    if let ApprovalsCommand::Watch = command {
+        return events::print(args.gateway, state, (&["approvals", "events"], changed)).await;
+    }
+    let (remote, _) = api::gateway(&args.gateway, state).await?;
     let json = args.gateway.json;
     match command {
+        // its gateway may end before it does
+        ApprovalsCommand::Watch => {}
         ApprovalsCommand::List { all } => {
             let listed = remote.approvals(all).await?;
             list(listed, COLUMNS, "no call waits for an operator", json);
@@ -83,16 +89,43 @@ pub(super) fn list(mut listed: Value, columns: &str, none: &str, json: bool) {
         return output::json(&listed);
     }
     for row in listed.as_array_mut().into_iter().flatten() {
-        let id = row["id"].as_str().unwrap_or_default().chars();
-        let short: String = id.take(SHOWN_DIGITS).collect();
         row["left"] = left(row);
-        row["short"] = short.into();
+        row["short"] = short(row).into();
     }
     let rows = items(&listed);
     match rows.is_empty() {
         true => output::note(none),
         false => table::print(columns, rows),
     }
+}
+
+/// Describes the state of a request that is new or has changed.
+fn changed(request: &Value) -> (String, Option<Tone>) {
+    if let Some(lost) = request["lost"].as_u64() {
+        let line = format!("lost       {lost} events: this reader is too slow");
+        return (line, Some(Tone::Doubtful));
+    }
+    let shown = |name: &str| table::shown(name, &request[name]);
+    let tone = (request["state"] == "pending").then_some(Tone::Doubtful);
+    let by = match &request["decision"]["by"] {
+        Value::Null => shown("reason"),
+        by => format!("decided by {}", table::shown("by", by)),
+    };
+    let line = format!(
+        "{:<9}  {}  {}.{} of {}, {}: {by}",
+        shown("state"),
+        short(request),
+        shown("set"),
+        shown("tool"),
+        shown("principal"),
+        shown("effect")
+    );
+    (line, tone)
+}
+
+fn short(request: &Value) -> String {
+    let id = request["id"].as_str().unwrap_or_default();
+    id.chars().take(SHOWN_DIGITS).collect()
 }
 
 /// How long a request can still be decided, or run.
@@ -109,7 +142,7 @@ const SHOWN_DIGITS: usize = 8;
 /// Shows each member in a line, and the arguments whole: what a person does not see, they cannot
 /// approve.
 fn show(request: &Value) {
-    let names = "id state principal set tool effect reason created expires decided";
+    let names = "id state principal set tool effect reason created expires delivery decided";
     let members = names.split(' ').map(|name| (name, &request[name]));
     let left = left(request);
     let decision = ["by", "channel", "note"].map(|name| (name, &request["decision"][name]));

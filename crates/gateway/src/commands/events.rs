@@ -15,35 +15,46 @@ use crate::state_dir::StateDir;
 use crate::{api, plain, shutdown};
 
 pub(crate) async fn run(args: Gateway, state: Option<&StateDir>) -> Outcome {
+    print(args, state, (&["routes", "events"], described)).await
+}
+
+/// A stream of events: its path below `/api`, and what is said of an event, with its severity.
+type Stream = (
+    &'static [&'static str],
+    fn(&Value) -> (String, Option<Tone>),
+);
+
+/// Prints events until Ctrl-C, or the gateway ends them.
+pub(crate) async fn print(args: Gateway, state: Option<&StateDir>, stream: Stream) -> Outcome {
     let stop = shutdown::on_signal()?;
     tokio::select! {
         biased;
         () = stop.asked.cancelled() => Ok(ExitCode::SUCCESS),
-        followed = follow(args, state) => followed,
+        followed = follow(args, state, stream) => followed,
     }
 }
 
-async fn follow(args: Gateway, state: Option<&StateDir>) -> Outcome {
+async fn follow(args: Gateway, state: Option<&StateDir>, stream: Stream) -> Outcome {
     let (remote, url) = api::gateway(&args, state).await?;
-    let mut events = remote.events().await?;
+    let mut events = remote.events(stream.0).await?;
     output::note(format_args!("following {url}"));
     while output::is_read() {
         let Some(event) = events.next().await.transpose()? else {
             output::note("the gateway stopped, or the credential is not valid any more");
             break;
         };
-        show(&event, args.json)
+        show(&event, args.json, stream)
             .map_err(|error| AppError::Remote(format!("an event cannot be read: {error}")))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(event: &str, as_json: bool) -> serde_json::Result<()> {
+fn show(event: &str, as_json: bool, (_, describe): Stream) -> serde_json::Result<()> {
     if as_json {
         output::json(serde_json::from_str::<&RawValue>(event)?);
         return Ok(());
     }
-    let (line, tone) = described(&serde_json::from_str(event)?);
+    let (line, tone) = describe(&serde_json::from_str(event)?);
     let line = plain::line(&line);
     output::line(tone.map_or_else(|| line.clone(), |tone| output::toned(&line, tone)));
     Ok(())

@@ -29,7 +29,9 @@ use crate::registered::{self, Gateway, Registration, Token};
 use crate::runtime::Runtime;
 use crate::sample::Embedded;
 use crate::state_dir::StateDir;
-use crate::{admin, approvals, connections, evidence, http, output, shutdown, telemetry, view};
+use crate::{
+    admin, approvals, connections, evidence, http, output, shutdown, telemetry, view, webhook,
+};
 
 /// The config file that is used if it is in the current folder and no other is named.
 pub(crate) const DEFAULT_FILE: &str = "callward.toml";
@@ -172,6 +174,7 @@ pub(crate) async fn serve(
     if let Some(why) = auth.lacks() {
         output::warning(&why);
     }
+    webhook::start(&runtime);
     let (stack, calls) = (&runtime.stack, &runtime.stop.calls);
     runtime.telemetry.observe_calls(calls);
     let routes = http::gateway(runtime.clone(), &config.http, &auth)?;

@@ -44,7 +44,8 @@ pub(crate) use self::listen::{ADMIN, AdminAddress, PUBLIC, exposed, parse_listen
 pub(crate) use self::references::References;
 pub(crate) use self::rules::Rule as ToolRule;
 pub(crate) use self::sections::{
-    Asking, Audit, Auth, Guardrails, Http, KeySource, OnFailure, Screening, Telemetry, as_usize,
+    ApprovalWebhook, Asking, Audit, Auth, Guardrails, Http, KeySource, OnFailure, Screening,
+    Telemetry, as_usize,
 };
 pub(crate) use self::server::{Server, ServerConfig, caching};
 

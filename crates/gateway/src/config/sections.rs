@@ -136,7 +136,18 @@ with_defaults! {
         pub(crate) pending: usize = ApprovalConfig::default().pending_per_principal,
         /// Who approves calls, where no rule says it.
         pub(crate) by: Approver,
+        /// What is sent each state of a request.
+        pub(crate) webhook: Option<ApprovalWebhook>,
     }
+}
+
+/// `[approvals.webhook]`: a service that is sent each state of a request, and may answer.
+#[derive(Debug, Clone, Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ApprovalWebhook {
+    pub(crate) url: String,
+    /// What messages are signed with, both ways.
+    pub(crate) secret: Secret,
 }
 
 impl Asking {

@@ -43,8 +43,8 @@ async fn signal_to_a(gateway: &Gateway, name: &str) -> u32 {
     pid
 }
 
-/// `callward events`, running.
-struct Follower {
+/// `callward events`, or a command like it, running.
+pub(crate) struct Follower {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
     notes: Lines<BufReader<ChildStderr>>,
@@ -53,7 +53,12 @@ struct Follower {
 impl Follower {
     /// Starts it, and waits until it hears.
     async fn of(gateway: &Gateway, args: &[&str]) -> Self {
-        let all = [&["events"], &gateway.here()[..], args].concat();
+        Self::running(gateway, &["events"], args).await
+    }
+
+    /// The same, of this command.
+    pub(crate) async fn running(gateway: &Gateway, command: &[&str], args: &[&str]) -> Self {
+        let all = [command, &gateway.here()[..], args].concat();
         let mut child = callward(&all).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let notes = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -67,14 +72,14 @@ impl Follower {
     }
 
     /// Reads on until a note says this.
-    async fn notes(&mut self, what: &str) {
+    pub(crate) async fn notes(&mut self, what: &str) {
         let note = within(what, self.notes.next_line()).await.unwrap();
         let note = note.unwrap_or_default();
         assert!(note.contains(what), "{note}");
     }
 
     /// Reads on until a line is one that is looked for.
-    async fn line(&mut self, what: &str, is_it: impl Fn(&str) -> bool) -> String {
+    pub(crate) async fn line(&mut self, what: &str, is_it: impl Fn(&str) -> bool) -> String {
         within(what, async {
             while let Some(line) = self.lines.next_line().await.unwrap() {
                 if is_it(&line) {
@@ -97,7 +102,7 @@ impl Follower {
     }
 
     /// Waits for the end, and returns whether it was a good one.
-    async fn ends(mut self) -> bool {
+    pub(crate) async fn ends(mut self) -> bool {
         let ended = within("the end", self.child.wait()).await;
         ended.unwrap().success()
     }

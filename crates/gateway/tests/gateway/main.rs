@@ -10,6 +10,7 @@ mod audit;
 mod auth;
 mod authorize;
 mod cache;
+mod channels;
 mod cli;
 mod clients;
 mod connections;

@@ -79,6 +79,8 @@ macro_rules! metrics {
 }
 
 metrics! {
+    APPROVAL_DELIVERIES = Counter "callward.approval.deliveries" "{delivery}" [label::OUTCOME]
+        "Attempts to send a state of an approval to the webhook: delivered or failed; lost ones are given up";
     ATTEMPTS = Counter "callward.attempts" "{attempt}" [names::TOOL, names::SERVER_SET, names::SERVER, names::ERROR_TYPE]
         "Attempts that ended";
     AUDIT_FAILING = Gauge "callward.audit.failing" "" []

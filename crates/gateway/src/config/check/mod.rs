@@ -22,6 +22,7 @@ use serde_json::json;
 use super::error::{Fault, Source, dotted};
 use super::{ADMIN, Auth, Config, KeySource, PUBLIC, Server, exposed};
 use crate::view::with_values;
+use crate::webhook;
 
 /// The longest that anything may wait or run: no client waits a day.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -167,6 +168,9 @@ impl Faults<'_, '_> {
         });
         if let Some(approvals) = &config.approvals {
             self.layer("approvals", approvals, |it| it.layer().validate());
+            let webhook = approvals.webhook.as_ref().map(webhook::Webhook::new);
+            let webhook = webhook.map_or(Ok(()), |webhook| webhook.map(drop));
+            self.ok(webhook, "approvals.webhook");
         }
         let (path, open_world) = (&config.audit.path, &config.audit.open_world_path);
         for (key, path) in [("audit.path", path), ("audit.open_world_path", open_world)] {

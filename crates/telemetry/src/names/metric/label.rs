@@ -17,7 +17,7 @@ macro_rules! labels {
 
 labels! {
     KIND = "callward.kind" "what a question asks for";
-    OUTCOME = "callward.outcome" "the outcome of a call, of a retry, of a confirmation or of a question";
+    OUTCOME = "callward.outcome" "the outcome of a call, retry, confirmation, question or delivery";
     OVERFLOW = "otel.metric.overflow" "`true` for the series that sums what exceeds the limit of series";
     REASON = "callward.reason" "why something was not done";
     RESULT = "callward.result" "the result of a lookup, a refresh, a check, a repetition or a listing";
