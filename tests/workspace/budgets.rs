@@ -10,13 +10,13 @@ use crate::sources::{root, sources};
 const BUDGETS: [(&str, usize); 20] = [
     ("approval", 2920),
     ("audit", 1561),
-    ("auth", 2774),
+    ("auth", 2848),
     ("breaker", 1238),
     ("cache", 4249),
     ("chaos", 702),
     ("core", 9975),
     ("facade", 3317),
-    ("gateway", 13480),
+    ("gateway", 14026),
     ("guardrail", 746),
     ("limit", 1596),
     ("loopguard", 389),
@@ -25,12 +25,12 @@ const BUDGETS: [(&str, usize); 20] = [
     ("replay", 2248),
     ("retry", 1605),
     ("router", 2358),
-    ("telemetry", 2047),
+    ("telemetry", 2049),
     ("testkit", 2408),
     ("tls", 27),
 ];
 /// The most lines of tests.
-const TESTS: usize = 58_000;
+const TESTS: usize = 60_000;
 
 /// What supports tests only, though it is not a test itself.
 const SUPPORT: [&str; 4] = [

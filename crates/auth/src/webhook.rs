@@ -1,9 +1,9 @@
 //! Asks a service of the operator whether a call is allowed.
 //!
 //! Each question is a POST of JSON, [signed](crate::signed). The service answers with status 200
-//! and `{"allow": true}`, or `{"allow": false, "reason": "..."}`. Every other answer, and none within
-//! the deadline, refuses the call. Answers are kept for a stated time and for equal calls of the
-//! same principal; failures are not kept.
+//! and `{"allow": true}`, or `{"allow": false, "reason": "..."}`. Every other answer, and none
+//! within the deadline, refuses the call. Answers are kept for a stated time and for equal calls of
+//! the same principal; failures are not kept.
 
 use std::fmt;
 use std::sync::Arc;

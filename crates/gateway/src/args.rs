@@ -322,6 +322,7 @@ pub(crate) struct Explain {
 #[command(after_help = "\
 Examples:
   callward demo                         a tour of the stack
+  callward demo --approvals             an agent deletes orders, and an operator decides
   callward demo --chaos                 who executes what twice when servers fail
   callward demo --chaos --calls 1000000 --seed 7")]
 pub(crate) struct Demo {
@@ -329,6 +330,9 @@ pub(crate) struct Demo {
     /// retries
     #[arg(long)]
     pub(crate) chaos: bool,
+    /// Show how calls are approved and denied instead, in 20 seconds
+    #[arg(long, conflicts_with = "chaos")]
+    pub(crate) approvals: bool,
     /// How many calls to make
     #[arg(
         long,

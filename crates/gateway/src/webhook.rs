@@ -146,7 +146,7 @@ impl Queue<'_> {
 
     fn add(&mut self, request: Arc<Request>) {
         let is_first = !self.waiting.contains_key(&request.id);
-        // that it runs is no decision, and no end
+        // a call that begins to run is neither decided nor ended by that
         if request.state == State::Consumed {
             return;
         }

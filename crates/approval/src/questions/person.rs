@@ -100,7 +100,7 @@ impl Person<'_> {
         }
     }
 
-    /// Asks the client once. At a URL the page has the answer: consent to open it is none.
+    /// Asks the client once. Consent to open a URL is not the answer, which the page has.
     pub(super) async fn ask_client(
         self,
         question: &Question,

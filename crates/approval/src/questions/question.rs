@@ -11,7 +11,7 @@ use super::{Answer, Upload};
 const MAX_MESSAGE: usize = 16 * 1024;
 const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The name of the only member of a question that is no form.
+/// The name of the only member of a question other than a form.
 const ONLY: &str = "answer";
 
 callward_core::words! {

@@ -160,7 +160,7 @@ async fn a_webhook_gets_each_state_and_its_signed_answer_decides() {
     for (body, secret, age, expected) in [
         (&good, "another secret of 24 bytes", 0, 401),
         (&good, SECRET, 301, 401),
-        // the answer for one request is none for another
+        // an answer counts for its own request only
         (&with("id", json!("0".repeat(32))), SECRET, 0, 401),
         (&with("more", json!(1)), SECRET, 0, 400),
         (&with("by", json!("")), SECRET, 0, 400),

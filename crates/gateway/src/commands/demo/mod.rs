@@ -1,5 +1,6 @@
 //! `callward demo`: the same calls with and without the stack, side by side.
 
+mod approvals;
 mod chaos;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,6 +42,9 @@ const READS: [usize; 2] = [0, 5];
 pub(crate) async fn run(args: Demo) -> Outcome {
     if args.chaos {
         return chaos::run(args).await;
+    }
+    if args.approvals {
+        return approvals::run(&args).await;
     }
     let telemetry = Telemetry::exporting(None)?;
     let (with, without) = (Embedded::new()?, Embedded::new()?);
@@ -87,8 +91,8 @@ The read that fails once was tried again. The charge was not: it had happened, a
     Ok(ExitCode::SUCCESS)
 }
 
-const NEXT: &str =
-    "  callward demo --chaos                   calls to servers that fail all the time
+const NEXT: &str = "  callward demo --approvals               an operator approves calls
+  callward demo --chaos                   calls to servers that fail all the time
   callward serve                          the same sample, for your MCP client
   callward run -- COMMAND ARGS...         your own MCP server behind the stack
   callward explain delete_order -- callward sample";
