@@ -6,6 +6,7 @@
 #   GATEWAY=none scripts/interop.sh      clients and servers directly: checks the checks
 #   scripts/interop.sh list effects      only some of:
 #                                        list use serve inspector effects kill remote oauth
+#                                        approvals
 #
 # Everything it needs, in pinned versions, is installed below .interop/ once and then reused.
 # Needs npm, Python 3.10 or later with venv, git and pgrep. Ends with `N passed, N failed`.

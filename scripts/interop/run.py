@@ -13,6 +13,7 @@ import tempfile
 import time
 import traceback
 
+import approvals
 import effects
 import faults
 import oauth
@@ -175,7 +176,7 @@ def guarded(report, name, step, *arguments):
 
 def main():
     parts = set(sys.argv[1:]) or {"list", "use", "serve", "inspector", "effects", "kill", "remote",
-                                "oauth"}
+                                "oauth", "approvals"}
     report, lists = stage.Report(), {}
     work = tempfile.mkdtemp(prefix="callward-interop-")
     print(f"gateway: {stage.GATEWAY or 'none, servers directly'}; logs: {work}", flush=True)
@@ -190,6 +191,8 @@ def main():
                        ("remote", remote.run), ("oauth", oauth.run)):
         if name in parts:
             guarded(report, name, step, work)
+    if "approvals" in parts:
+        guarded(report, "approvals", approvals.run, work, clients, inspect)
     if not report.failed:
         shutil.rmtree(work, ignore_errors=True)
     print(f"{report.passed} passed, {report.failed} failed", flush=True)

@@ -8,16 +8,16 @@ use crate::sources::{root, sources};
 
 /// The most lines of code, without comments, blank lines and tests. A budget falls with its crate.
 const BUDGETS: [(&str, usize); 20] = [
-    ("approval", 2920),
-    ("audit", 1561),
+    ("approval", 2938),
+    ("audit", 1568),
     ("auth", 2848),
     ("breaker", 1238),
     ("cache", 4249),
     ("chaos", 702),
-    ("core", 9975),
+    ("core", 9983),
     ("facade", 3317),
-    ("gateway", 14026),
-    ("guardrail", 746),
+    ("gateway", 14054),
+    ("guardrail", 751),
     ("limit", 1596),
     ("loopguard", 389),
     ("mcp", 12245),

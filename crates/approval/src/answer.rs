@@ -6,6 +6,10 @@ use serde_json::json;
 use crate::clock::shown;
 use crate::{Request, State};
 
+/// The key in the `_meta` of such an answer: an object with `state`, `request`, `expires`,
+/// `ask_again` and `note`. It is no `structuredContent`, which clients check by the tool's schema.
+pub const APPROVAL_META: &str = "io.callward/approval";
+
 /// How much of a reviewer's note a model gets.
 const MAX_NOTE_CHARS: usize = 1_000;
 
@@ -48,7 +52,7 @@ pub(crate) fn of(request: &Request, state: State) -> ToolOutput {
              more.",
         ),
     };
-    let mut text = format!("Not sent: `{}` {what}", request.asked.tool);
+    let mut text = format!("Not sent: `{}` {what} (request {id})", request.asked.tool);
     if let Some(note) = &note {
         text = format!("{text} The reviewer's note: {note}");
     }
@@ -57,7 +61,7 @@ pub(crate) fn of(request: &Request, state: State) -> ToolOutput {
     });
     let body = json!({
         "content": [{"type": "text", "text": text}],
-        "structuredContent": {"approval": approval},
+        "_meta": {APPROVAL_META: approval},
         "isError": true,
     });
     let written = ToolOutput::from_json(body.to_string());

@@ -12,6 +12,7 @@ use callward_core::{
 };
 use serde::Deserialize;
 use serde_json::json;
+use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use crate::step::Step;
@@ -93,9 +94,10 @@ enum Action {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct Answer<'a> {
     action: Action,
-    content: Option<Content>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -103,12 +105,18 @@ struct Content {
     approve: Option<bool>,
 }
 
+/// Reads an object: in an array, members would count by their places.
+fn object<'a, T: Deserialize<'a>>(raw: &'a str) -> Option<T> {
+    let is_object = raw.trim_start().starts_with('{');
+    serde_json::from_str(raw).ok().filter(|_| is_object)
+}
+
 /// Returns the decision of an answer, if it is one. A form that is accepted without the boolean is
 /// none: some clients accept every form as it is.
 fn read(answer: &[u8]) -> Option<bool> {
-    let answer: Answer = serde_json::from_slice(answer).ok()?;
+    let answer: Answer<'_> = object(std::str::from_utf8(answer).ok()?)?;
     match answer.action {
-        Action::Accept => answer.content?.approve,
+        Action::Accept => object::<Content>(answer.content?.get())?.approve,
         Action::Decline => Some(false),
         Action::Cancel => None,
     }
@@ -145,6 +153,8 @@ mod tests {
                 r#"{"action":"accept","content":{"approve":true,"approve":false}}"#,
                 None,
             ),
+            (r#"{"action":"accept","content":[true]}"#, None),
+            (r#"["accept",{"approve":true}]"#, None),
             ("[true]", None),
             ("true", None),
         ] {

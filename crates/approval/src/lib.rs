@@ -47,6 +47,7 @@ mod store;
 mod sweep;
 mod table;
 
+pub use answer::APPROVAL_META;
 pub use asked::{Asked, Key};
 pub use config::ApprovalConfig;
 pub use error::{ApprovalError, StoreError};

@@ -14,6 +14,7 @@ use crate::{ApprovalError, Approvals, Request, State};
 /// How often those who share a store look whether another changed it, and the shortest pause
 /// between two sweeps.
 const PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// Of a store that fails, the pause before it is asked again.
 const AFTER_FAILURE: Duration = Duration::from_secs(30);
 /// How long a call may run before it counts as lost, if the process that ran it does not come back.
@@ -35,7 +36,8 @@ pub(crate) async fn run(inner: Weak<Inner>) {
             return;
         };
         let pause = match approvals.sweep().await {
-            Ok(pause) => pause.max(PAUSE),
+            // what ends before its time is removed then too
+            Ok(pause) => pause.clamp(PAUSE, LONGEST_PAUSE),
             Err(error) => {
                 tracing::warn!(%error, "requests for approval are not swept");
                 AFTER_FAILURE

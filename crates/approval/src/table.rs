@@ -8,6 +8,9 @@ use callward_core::Principal;
 
 use crate::{Bounds, Grant, Key, Limit, Put, Request, RequestId, State};
 
+/// How large the arguments of ended requests may be, all together.
+const MAX_ENDED_BYTES: usize = 16 << 20;
+
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     by_id: HashMap<RequestId, Arc<Request>>,
@@ -123,6 +126,15 @@ impl Table {
             .collect();
         ended.sort_unstable();
         let beyond = ended.len().saturating_sub(most);
+        // the latest that fit
+        let mut bytes = 0;
+        let fit = ended.iter().rev().take_while(|(_, id)| {
+            bytes += self
+                .get(id)
+                .map_or(0, |request| request.asked.arguments.len());
+            bytes <= MAX_ENDED_BYTES
+        });
+        let beyond = beyond.max(ended.len() - fit.count());
         let old = ended.partition_point(|(since, _)| *since < before_ms);
         ended.truncate(old.max(beyond));
         ended.into_iter().map(|(_, id)| id.clone()).collect()

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use callward_core::{
-    AuditLevel, Authorization, Caller, ConfirmRule, CredentialKind, Delivery, ErrorKind,
-    HedgeStatus, Inbound, Tool, ToolCall, ToolError,
+    AuditLevel, Authorization, Caller, ConfirmOutcome, ConfirmRule, CredentialKind, Delivery,
+    ErrorKind, HedgeStatus, Inbound, Tool, ToolCall, ToolError,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -41,8 +41,16 @@ impl Called {
         self.answer.as_ref()?.as_ref().err()
     }
 
+    /// Returns `true` if the call was not sent, for want of an approval.
+    fn is_unapproved(&self) -> bool {
+        let facts = self.call.record.as_ref().map(|record| record.facts());
+        let confirmation = facts.and_then(|facts| facts.confirmation);
+        confirmation.is_some_and(|it| it.outcome != ConfirmOutcome::Approved)
+    }
+
     fn outcome(&self) -> &'static str {
         match &self.answer {
+            Some(Ok(_)) if self.is_unapproved() => "refused",
             Some(Ok(output)) if output.is_error() => "tool_error",
             Some(Ok(_)) => "answered",
             Some(Err(error)) if refuser(error).is_some() => "refused",
@@ -102,6 +110,7 @@ impl Recorder {
         let trace = trace.map(|trace| format!("{:032x}", trace.trace_id()));
         out.put("trace_id", trace);
         let by = error.and_then(refuser);
+        let by = by.or_else(|| called.is_unapproved().then_some("approval"));
         let by = by.or_else(|| facts.is_guarded.then_some("loop_guard"));
         match by {
             Some(by) => out.put("decision", json!({"verdict": "refused", "by": by})),

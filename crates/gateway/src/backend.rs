@@ -179,7 +179,7 @@ fn of_client(
     context.baggage = baggage;
     context.capabilities = request.capabilities;
     context.client.clone_from(&exchange.client);
-    context.takes_rounds = exchange.binding.is_some();
+    context.takes_rounds = exchange.takes_rounds();
     if exchange.client.is_some() || request.capabilities.take_tasks() {
         // it names the server that asks, or runs the task
         context
@@ -231,8 +231,7 @@ pub(crate) async fn relayed(
         let call = of_client(runtime, call, &request, meta.clone(), &exchange);
         let record = call.record.clone();
         let output = stack.run(call).await?;
-        let binding = exchange.binding.as_ref();
-        runtime.rounds.seal(output, binding, record.as_ref())
+        runtime.rounds.seal(output, &exchange, record.as_ref())
     };
     relayed.answer(run, refused).await
 }
@@ -384,7 +383,7 @@ impl Backend for StackBackend {
                 None => result,
             };
             let sealed = &runtime.rounds;
-            let output = sealed.seal(result?, exchange.binding.as_ref(), record.as_ref())?;
+            let output = sealed.seal(result?, &exchange, record.as_ref())?;
             sealed.seal_task(output, &caller.principal, &called, record.as_ref())
         };
         match asks {

@@ -12,8 +12,9 @@ use crate::MaxCalls;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const HOUR: Duration = Duration::from_secs(60 * 60);
-/// How many sessions and principals are counted apart. What comes beyond shares one count for each
-/// limit, as dropping a count would let its owner begin again.
+/// How many sessions are counted apart, and then as many principals. What comes beyond shares one
+/// count with all else of its principal, and at last with all, as dropping a count would let its
+/// owner begin again.
 const CAPACITY: usize = if cfg!(test) { 8 } else { 4096 };
 
 /// One limit of a call.
@@ -22,8 +23,8 @@ pub(crate) struct Limit {
     /// The number of its rule.
     rule: usize,
     key: u128,
-    /// What those beyond the capacity have in its place.
-    others: u128,
+    /// What those beyond the capacity have in its place: one for their principal, and one for all.
+    others: [u128; 2],
     max: usize,
     window: Duration,
     whose: &'static str,
@@ -62,11 +63,12 @@ impl Limit {
         limits
             .into_iter()
             .filter_map(move |(max, window, whose, [kind, session])| {
-                let others = secret.combine(&[rule as u128, u128::from(window.as_secs())]);
+                let limit = secret.combine(&[rule as u128, u128::from(window.as_secs())]);
+                let others = secret.combine(&[limit, principal]);
                 Some(Self {
                     rule,
-                    key: secret.combine(&[others, principal, kind, session]),
-                    others,
+                    key: secret.combine(&[others, kind, session]),
+                    others: [others, limit],
                     max: usize::try_from(max?.get()).ok()?,
                     window,
                     whose,
@@ -106,8 +108,12 @@ impl Executions {
                     !times.at.is_empty()
                 });
             }
-            let is_full = counted.len() >= CAPACITY && !counted.contains_key(&limit.key);
-            let key = if is_full { limit.others } else { limit.key };
+            let has_place = |key: &u128, most| counted.len() < most || counted.contains_key(key);
+            let key = match limit.others {
+                _ if has_place(&limit.key, CAPACITY) => limit.key,
+                [others, _] if has_place(&others, 2 * CAPACITY) => others,
+                [_, all] => all,
+            };
             let times = counted.entry(key).or_insert_with(|| Times {
                 window: limit.window,
                 at: VecDeque::new(),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use callward_approval::{
-    Approval, ApprovalConfig, ApprovalLayer, Approvals, Bounds, Decision, Grant, Key, LocalStore,
-    Put, Request, RequestId, State, Store, StoreError,
+    APPROVAL_META, Approval, ApprovalConfig, ApprovalLayer, Approvals, Bounds, Decision, Grant,
+    Key, LocalStore, Put, Request, RequestId, State, Store, StoreError,
 };
 use callward_core::{BoxFuture, Caller, Principal, Tool, ToolCall, ToolError, ToolOutput};
 use callward_testkit::{MockService, tool};
@@ -44,11 +44,12 @@ pub(crate) async fn settle() {
     }
 }
 
-/// The member `approval` of the structured answer.
+/// What the `_meta` of the answer says of the request.
 pub(crate) fn approval(output: &Output) -> Value {
     let output = output.as_ref().unwrap();
     assert!(output.is_error());
-    output.parse::<Value>().unwrap()["approval"].clone()
+    let body: Value = serde_json::from_slice(output.body()).unwrap();
+    body["_meta"][APPROVAL_META].clone()
 }
 
 /// A service under the layer, its server, and the requests.

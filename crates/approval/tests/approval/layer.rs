@@ -131,9 +131,8 @@ async fn no_answer_says_how_to_approve() {
     bed.decide(false).await;
     let denied = running.await.unwrap().unwrap();
     for output in [waiting, denied] {
-        let text = String::from_utf8(output.body().to_vec())
-            .unwrap()
-            .to_lowercase();
+        let body: serde_json::Value = serde_json::from_slice(output.body()).unwrap();
+        let text = body["content"][0]["text"].as_str().unwrap().to_lowercase();
         assert!(
             !text.contains("callward") && !text.contains("cli"),
             "{text}"

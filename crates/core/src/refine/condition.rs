@@ -157,6 +157,8 @@ impl fmt::Display for Condition {
 
 fn compile(pattern: &str) -> Result<Regex, regex::Error> {
     RegexBuilder::new(pattern)
+        // a line end in an argument must not end the match
+        .dot_matches_new_line(true)
         .size_limit(LARGEST_PATTERN)
         .build()
 }
@@ -196,8 +198,8 @@ mod tests {
         for (condition, yes, no, unsure) in [
             (
                 &words,
-                r#""a" "ab" "cat""#,
-                r#""xa" "abx" "c\nd" "a\n" 1 ["a"]"#,
+                r#""a" "ab" "cat" "c\nd" "c\n""#,
+                r#""xa" "abx" "a\n" 1 ["a"]"#,
                 HALF,
             ),
             (&words, &*long(LONGEST_TEXT), "2", &*long(LONGEST_TEXT + 1)),

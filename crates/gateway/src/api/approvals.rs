@@ -13,6 +13,7 @@ use callward::approval::{self, ApprovalError, Approvals, Decision, Request, Requ
 use callward::core::Approver;
 use callward::{Caller, Effect};
 use callward_auth::keys::Timestamp;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -126,7 +127,7 @@ async fn decided(
         (StatusCode::BAD_REQUEST, message)
     };
     let body = if body.is_empty() { b"{}" } else { body };
-    let order: Order = serde_json::from_slice(body).map_err(|error| invalid(&error))?;
+    let order: Order = object(body).map_err(|error| invalid(&error))?;
     let note = checked(order.note).map_err(|error| invalid(&error))?;
     if id.is_some() != order.ids.is_empty() || order.ids.len() > MOST {
         return Err(invalid(&format_args!(
@@ -166,6 +167,14 @@ async fn decided(
 
 async fn listed(approvals: &Approvals) -> Result<Vec<Arc<Request>>, Refused> {
     approvals.list().await.map_err(|error| refused(&error))
+}
+
+/// Reads an object: in an array, members would count by their places.
+pub(super) fn object<T: DeserializeOwned>(body: &[u8]) -> Result<T, serde_json::Error> {
+    match body.trim_ascii_start().starts_with(b"{") {
+        true => serde_json::from_slice(body),
+        false => Err(serde::de::Error::custom("it is not an object")),
+    }
 }
 
 /// Returns a note, if it says anything.

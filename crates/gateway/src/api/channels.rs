@@ -20,7 +20,7 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::timeout;
 
-use super::approvals::{Refused, checked, of, refused, respond, settle, summary, whole};
+use super::approvals::{Refused, checked, object, of, refused, respond, settle, summary, whole};
 use super::{Handler, Shared, events, refuse};
 use crate::runtime::Runtime;
 
@@ -114,7 +114,7 @@ async fn answered(
         let message = format!("expected {ANSWER}: {what}");
         (StatusCode::BAD_REQUEST, message)
     };
-    let answer: Answer = serde_json::from_slice(&body).map_err(|error| invalid(&error))?;
+    let answer: Answer = object(&body).map_err(|error| invalid(&error))?;
     if answer.id != id {
         return Err(unsigned());
     }

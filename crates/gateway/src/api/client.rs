@@ -97,7 +97,9 @@ impl Remote {
                  address, which it says when it starts, or on its machine leave out --url"
             )));
         }
-        if let Some(Token(token)) = token {
+        // who names a credential means it
+        let own = std::env::var(TOKEN).ok().map(Token);
+        if let Some(Token(token)) = own.or(token) {
             let header = HeaderValue::try_from(format!("Bearer {}", token.trim()));
             let mut header = header.map_err(|_| {
                 let text = format!("{TOKEN} is not a key or a token: expected visible ASCII");
@@ -346,7 +348,7 @@ pub(crate) async fn find(
     let (url, given) = match url {
         // on a socket, a credential would be judged in place of the user
         Some(url) if url.starts_with("unix:") => (url.to_owned(), None),
-        Some(url) => (url.to_owned(), std::env::var(TOKEN).ok().map(Token)),
+        Some(url) => (url.to_owned(), None),
         None => (address(state, config)?, None),
     };
     let own = state.map(|state| registered::token(state, &url));

@@ -53,6 +53,7 @@ pub(crate) async fn run(args: Run, state: Option<&StateDir>, log: &Log) -> Outco
     let runtime = Runtime::new(&config, running, telemetry, recorder, stop);
     if let Some(listeners) = listeners {
         let manner = Manner {
+            file: args.config,
             is_wrapped: true,
             ..Manner::default()
         };

@@ -68,6 +68,18 @@ pub(crate) struct Exchange {
     pub(crate) asks: Option<Asks>,
     /// The request, if its client takes results that ask it to call again.
     pub(crate) binding: Option<Binding>,
+    /// How many rounds it has waited for approval.
+    pub(crate) waited: u8,
+}
+
+impl Exchange {
+    /// SDKs end a call after 10 rounds with an error of their own; before, it gets an answer.
+    const MAX_WAITS: u8 = 8;
+
+    /// Returns `true` if the call may be asked to come again.
+    pub(crate) fn takes_rounds(&self) -> bool {
+        self.binding.is_some() && self.waited < Self::MAX_WAITS
+    }
 }
 
 /// The request that a state belongs to.
@@ -137,7 +149,7 @@ impl Rounds {
                 }
                 State::Task(_) => return Err(unknown()),
                 // its request is found by the call itself
-                State::Approval => {}
+                State::Approval(rounds) => exchange.waited = rounds,
                 State::Open(number) => {
                     let waiting = self.open.lock().remove(&number);
                     let mut open = waiting.ok_or_else(unknown)?.call;
@@ -241,19 +253,21 @@ impl Rounds {
     pub(crate) fn seal(
         &self,
         output: ToolOutput,
-        binding: Option<&Binding>,
+        exchange: &Exchange,
         record: Option<&Arc<CallRecord>>,
     ) -> Result<ToolOutput, ToolError> {
+        let waited = exchange.waited;
         let is_asking = match output.status() {
             OutputStatus::Waits => false,
             OutputStatus::InputRequired => true,
             _ => return Ok(output),
         };
-        let Some(binding) = binding else {
+        let Some(binding) = &exchange.binding else {
             return Err(internal("it is not known which request asks for input"));
         };
         if !is_asking {
-            let state = self.sealed(binding, State::Approval)?;
+            let rounds = waited.saturating_add(1);
+            let state = self.sealed(binding, State::Approval(rounds))?;
             return with_state(&output, &state);
         }
         let Some(id) = answerer(record) else {

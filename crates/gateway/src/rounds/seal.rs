@@ -31,8 +31,8 @@ pub(super) enum State {
     },
     /// A call that is still open, by its number.
     Open(u64),
-    /// A call that waits for approval.
-    Approval,
+    /// A call that waits for approval, and how often it has come again.
+    Approval(u8),
     /// A task of a server.
     Task(Task),
 }

@@ -5,7 +5,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward::approval::{ApprovalConfig, ApprovalLayer, Approvals, Decision, Grant, LocalStore};
+use callward::approval::{
+    APPROVAL_META, ApprovalConfig, ApprovalLayer, Approvals, Decision, Grant, LocalStore,
+};
 use callward::{Caller, Principal, Stack};
 use serde_json::{Value, json};
 
@@ -115,12 +117,12 @@ async fn take(
         }
     };
     let (answer, ()) = tokio::join!(stack.run(call), decides);
-    let answer: Value = answer?.parse().unwrap_or_default();
-    let approval = &answer["approval"];
+    let answer: Value = serde_json::from_slice(answer?.body()).unwrap_or_default();
+    let approval = &answer["_meta"][APPROVAL_META];
     let answer = match (approval["state"].as_str(), approval["note"].as_str()) {
         (Some(state), Some(note)) => format!("{state}: {note}"),
         (Some(state), None) => state.to_owned(),
-        (None, _) => super::gist(&answer),
+        (None, _) => super::gist(&answer["structuredContent"]),
     };
     Ok(json!({
         "what": what,

@@ -237,6 +237,16 @@ impl Faults<'_, '_> {
             let root = format!("authorize.{number}");
             self.tools(&root, rule.tool.elements());
             self.asks(config, rule, &root);
+            let has_webhook = config
+                .approvals
+                .as_ref()
+                .is_some_and(|it| it.webhook.is_some());
+            if !rule.approvers.elements().is_empty() && !keys && !by_token && !has_webhook {
+                self.warn(
+                    &dotted(&root, "approvers"),
+                    "no operator has a role: with `auth.keys`, keys have some".to_owned(),
+                );
+            }
             if !rule.role.elements().is_empty() && !keys && !by_token && !by_proxy {
                 self.warn(
                     &dotted(&root, "role"),
