@@ -144,6 +144,7 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Asked;
     use crate::step::tests::request;
 
     const BOUNDS: Bounds = Bounds {
@@ -191,5 +192,21 @@ mod tests {
         }
         table.remove_all(&[ended.id, other.id]);
         assert_eq!(table.list().len(), 2);
+    }
+
+    #[test]
+    fn the_arguments_of_ended_requests_are_bounded_together() {
+        let mut table = Table::default();
+        let count = 2 * MAX_ENDED_BYTES / Asked::MAX_ARGUMENT_BYTES;
+        let large: Arc<str> = "x".repeat(Asked::MAX_ARGUMENT_BYTES).into();
+        let mut ids = Vec::new();
+        for since_ms in 0..count as u64 {
+            let mut ended = request(State::Withdrawn);
+            ended.since_ms = since_ms;
+            ended.asked.arguments = large.clone();
+            ids.push(ended.id.clone());
+            table.insert(Arc::new(ended));
+        }
+        assert_eq!(table.outdated(0, usize::MAX), ids[..count / 2]);
     }
 }

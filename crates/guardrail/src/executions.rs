@@ -179,3 +179,38 @@ impl Execution {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use callward_core::{Caller, Principal, SessionId};
+    use callward_testkit::tool;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn beyond_the_capacity_a_principal_shares_only_with_itself() {
+        let executions = Arc::<Executions>::default();
+        let secret = FingerprintKey::new(1, 2);
+        let max = MaxCalls {
+            session: NonZeroU32::new(2),
+            hour: None,
+        };
+        let admits = |principal: &str, session: usize| {
+            let caller = Caller::new(Principal::new(principal));
+            let caller = caller.with_session(SessionId::new(session.to_string()));
+            let call = ToolCall::new(tool("x").build(), "{}").with_caller(Arc::new(caller));
+            let limits: Vec<_> = Limit::of(&secret, 1, max, &call).collect();
+            executions.admit(&limits).is_ok()
+        };
+        assert!((0..CAPACITY).all(|session| admits("ada", session)));
+        // one count for all that come now, of 2
+        let further = CAPACITY..CAPACITY + 3;
+        let admitted: Vec<_> = further.map(|session| admits("ada", session)).collect();
+        assert_eq!(admitted, [true, true, false]);
+        assert!(admits("bob", 0) && admits("bob", 1) && !admits("bob", 2));
+        // and those of before keep their own
+        assert!(admits("ada", 0) && !admits("ada", 0));
+    }
+}

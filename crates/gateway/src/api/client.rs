@@ -97,9 +97,7 @@ impl Remote {
                  address, which it says when it starts, or on its machine leave out --url"
             )));
         }
-        // who names a credential means it
-        let own = std::env::var(TOKEN).ok().map(Token);
-        if let Some(Token(token)) = own.or(token) {
+        if let Some(Token(token)) = token {
             let header = HeaderValue::try_from(format!("Bearer {}", token.trim()));
             let mut header = header.map_err(|_| {
                 let text = format!("{TOKEN} is not a key or a token: expected visible ASCII");
@@ -348,7 +346,7 @@ pub(crate) async fn find(
     let (url, given) = match url {
         // on a socket, a credential would be judged in place of the user
         Some(url) if url.starts_with("unix:") => (url.to_owned(), None),
-        Some(url) => (url.to_owned(), None),
+        Some(url) => (url.to_owned(), std::env::var(TOKEN).ok().map(Token)),
         None => (address(state, config)?, None),
     };
     let own = state.map(|state| registered::token(state, &url));

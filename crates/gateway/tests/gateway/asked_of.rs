@@ -115,6 +115,14 @@ async fn a_modern_client_comes_again_until_an_operator_decides() {
     assert_eq!(again["result"]["resultType"], "input_required", "{again}");
     let state = &again["result"]["requestState"];
     let request = pending(&gateway, 1).await.remove(0);
+    // before an SDK gives up, there is an answer that says what it waits for
+    let (mut last, mut rounds) = (again.clone(), 2);
+    while last["result"]["resultType"] == "input_required" {
+        last = call(1, Some(&last["result"]["requestState"])).await;
+        rounds += 1;
+    }
+    assert!(said(&last).contains("waits for a person"), "{last}");
+    assert_eq!(rounds, 9);
     // a state is of its own call
     let other = call(2, Some(state)).await;
     assert_eq!(other["error"]["code"], -32602, "{other}");
