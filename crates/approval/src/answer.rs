@@ -52,7 +52,7 @@ pub(crate) fn of(request: &Request, state: State) -> ToolOutput {
              more.",
         ),
     };
-    let mut text = format!("Not sent: `{}` {what} (request {id})", request.asked.tool);
+    let mut text = format!("Not sent: `{}` {what}", request.asked.tool);
     if let Some(note) = &note {
         text = format!("{text} The reviewer's note: {note}");
     }
