@@ -6,6 +6,7 @@ import os
 import pathlib
 import subprocess
 
+import approvals
 import stage
 
 CONFORMANCE = str(stage.MODULES / "@modelcontextprotocol/conformance/dist/index.js")
@@ -67,7 +68,9 @@ def run(report, work):
         else:
             report.skipped("oauth rmcp", f"{RMCP} is not built; for this: "
                            "cargo build -p callward-gateway --example oauth_client")
-        with concurrent.futures.ThreadPoolExecutor() as pool:
+        # what may destroy is approved, where clients are identified
+        operator = approvals.Operator(served, "approve")
+        with operator, concurrent.futures.ThreadPoolExecutor() as pool:
             list(pool.map(lambda client: report.client(*client, env, timeout=60),
                           clients.items()))
         secrets = set(tokens.read_text().split())

@@ -11,7 +11,7 @@ use crate::scrape::Scrape;
 use crate::scripted::{Script, tool};
 use crate::support::{Gateway, ends, said, text, within};
 
-/// Tells whether the arguments are whole.
+/// Answers `whole` if the call has all its arguments, and `lacks` otherwise.
 const CALL: &str = r#"
 case $line in
 *'"lines":3'*) says whole ;;
