@@ -36,6 +36,11 @@ SUMMARY = re.compile(r"^[✓✗] (\S+): (\d+) passed, (\d+) failed", re.MULTILIN
 SCENARIO, SECONDS = "10000", 300
 
 
+# The gateway asks the suite's client before calls that may destroy, which the suite does not expect.
+HARMLESS = "".join(f"[servers.suite.tools.{name}]\ndestructive = false\n"
+                   for name in ("test_error_handling", "confirm_delete"))
+
+
 def run(arguments, out):
     """What the suite prints; the checks of each scenario are files below `out`."""
     done = subprocess.run([*SUITE, *arguments, "--timeout", SCENARIO, "-o", str(out)],
@@ -85,11 +90,11 @@ def through(name, work):
     path = work / f"{name}.toml"
     if kind == "stdio":
         # `initialize`, by which the gateway finds out the era, ends rmcp's modern server
-        config = stage.one_server(command=FIXTURE, args=["--era", era], era=era)
+        config = stage.one_server(command=FIXTURE, args=["--era", era], era=era) + HARMLESS
         with stage.Served.configured(path, config) as gateway:
             return served(gateway.url, work / name)
     with fixture(era, work) as server:
-        with stage.Served.configured(path, stage.one_server(url=server.url)) as gateway:
+        with stage.Served.configured(path, stage.one_server(url=server.url) + HARMLESS) as gateway:
             return served(gateway.url, work / name)
 
 
