@@ -40,10 +40,7 @@ class Peer:
 
     def __init__(self, era=LEGACY, capabilities=None):
         self.era = era
-        # A modern client is asked in results, which this one does not answer.
-        unasked = {name: it for name, it in CAPABILITIES.items() if name != "elicitation"}
-        default = unasked if era == MODERN else CAPABILITIES
-        self.capabilities = default if capabilities is None else capabilities
+        self.capabilities = CAPABILITIES if capabilities is None else capabilities
         self._ids = itertools.count(1)
         # the server's requests and notifications
         self.heard = []
