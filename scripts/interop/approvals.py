@@ -9,7 +9,7 @@ import time
 
 import stage
 
-EXPIRES = "4s"
+EXPIRES = "6s"
 
 
 class Operator:
@@ -66,7 +66,7 @@ def run(report, work, clients, inspect):
 
 def inspected(report, work, inspect, era):
     """The Inspector is denied with a note, is late, and then asks again."""
-    with served(work, f'hold = "{EXPIRES}"\nexpires = "{EXPIRES}"\ncool_off = "1s"') as (sandbox, it):
+    with served(work, f'hold = "30s"\nexpires = "{EXPIRES}"\ncool_off = "1s"') as (sandbox, it):
         a, b = sandbox.path / "a.txt", sandbox.path / "b.txt"
         target = [it.url, "--transport", "http", "--protocol-era", era, "--method", "tools/call",
                   "--tool-name", "filesystem__move_file", "--tool-args-json",

@@ -56,7 +56,6 @@ impl ApprovalConfig {
             config if !expires.contains(&config.expires) => {
                 ("expires", "is not between 1 s and 1 day")
             }
-            config if config.hold > config.expires => ("hold", "is above `expires`"),
             config if config.cool_off > DAY => ("cool_off", "is above 1 day"),
             Self { pending: 0, .. } => ("pending", "is 0, which refuses every call"),
             config if config.pending_per_principal == 0 => {
@@ -83,7 +82,6 @@ mod tests {
                 (|config| config.expires = Duration::ZERO) as Change,
             ),
             ("expires", |config| config.expires = Duration::MAX),
-            ("hold", |config| config.hold = Duration::from_secs(901)),
             ("cool_off", |config| config.cool_off = Duration::MAX),
             ("pending_per_principal", |config| {
                 config.pending_per_principal = 0;

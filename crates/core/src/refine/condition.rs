@@ -4,9 +4,10 @@ use std::fmt;
 
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::compare::{Answer, is, is_absent};
-use super::read::{Found, string};
+use super::read::{Found, elements, string};
 use crate::InvalidValue;
 
 /// How large a pattern may grow when it is compiled, in bytes.
@@ -75,7 +76,8 @@ impl Condition {
         Ok(Self(Test::OneOf(values)))
     }
 
-    /// Holds if the argument is a string and the pattern fits the whole of it.
+    /// Holds if the argument is a string and the pattern fits the whole of it. An array is in doubt
+    /// if the pattern fits one of its strings.
     ///
     /// The syntax is that of the crate `regex`: no look-around and no back-references, so that
     /// matching takes time in proportion to the string. Compiled once, here. A string of more than
@@ -122,16 +124,42 @@ impl Condition {
                 })
                 .fold(Answer::No, Ord::max),
             (Test::Matches(Pattern { regex, .. }), Found::Value(value)) => {
-                if !value.get().starts_with('"') {
-                    return Answer::No;
-                }
-                string(value.get())
-                    .filter(|text| text.len() <= LONGEST_TEXT)
-                    .map_or(Answer::Unsure, |text| {
-                        Answer::certain(regex.is_match(&text))
-                    })
+                matches(regex, value.get())
             }
         }
+    }
+}
+
+fn matches(regex: &Regex, value: &str) -> Answer {
+    if value.starts_with('[') {
+        return elements(value).map_or(Answer::Unsure, |all| matches_within(regex, &all));
+    }
+    if !value.starts_with('"') {
+        return Answer::No;
+    }
+    let Some(text) = string(value).filter(|text| text.len() <= LONGEST_TEXT) else {
+        return Answer::Unsure;
+    };
+    let answer = Answer::certain(regex.is_match(&text));
+    // some servers unpack an array from a string
+    match elements(&text).map(|all| matches_within(regex, &all)) {
+        Some(unpacked) if unpacked != answer => Answer::Unsure,
+        _ => answer,
+    }
+}
+
+/// Matches the strings of an array: some servers take several values where they take one.
+fn matches_within(regex: &Regex, elements: &[&RawValue]) -> Answer {
+    let may_match = |element: &&RawValue| match element.get().as_bytes().first() {
+        Some(b'"') => string(element.get()).is_none_or(|text| {
+            text.len() > LONGEST_TEXT || text.trim_start().starts_with('[') || regex.is_match(&text)
+        }),
+        Some(b'[') => true,
+        _ => false,
+    };
+    match elements.iter().any(may_match) {
+        true => Answer::Unsure,
+        false => Answer::No,
     }
 }
 
@@ -179,8 +207,6 @@ fn why(error: &regex::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::value::RawValue;
-
     use super::*;
 
     fn holds(condition: &Condition, text: &str) -> Answer {
@@ -199,8 +225,8 @@ mod tests {
             (
                 &words,
                 r#""a" "ab" "cat" "c\nd" "c\n""#,
-                r#""xa" "abx" "a\n" 1 ["a"]"#,
-                HALF,
+                r#""xa" "abx" "a\n" 1 null ["xa",1] "[\"xa\"]" "[a" {"a":"a"}"#,
+                r#""\udc00" ["xa","a"] [["a"]] ["[]"] ["\udc00"] "[\"a\"]""#,
             ),
             (&words, &*long(LONGEST_TEXT), "2", &*long(LONGEST_TEXT + 1)),
             (&pattern("(?m)^a$"), r#""a""#, r#""a\nb""#, HALF),

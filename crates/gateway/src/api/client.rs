@@ -349,8 +349,11 @@ pub(crate) async fn find(
         Some(url) => (url.to_owned(), std::env::var(TOKEN).ok().map(Token)),
         None => (address(state, config)?, None),
     };
-    let own = state.map(|state| registered::token(state, &url));
-    let token = own.transpose()?.flatten().or(given);
+    let own = || state.map(|state| registered::token(state, &url));
+    let token = match given {
+        Some(given) => Some(given),
+        None => own().transpose()?.flatten(),
+    };
     Ok((Remote::find(&url, token).await?, url))
 }
 

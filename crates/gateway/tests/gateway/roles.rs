@@ -146,7 +146,9 @@ async fn commands_find_their_token_or_say_how_to_get_one() {
     let wrong = format!("cwk_{}", "a".repeat(49));
     for (place, token, drains, code, said) in [
         (&here[..], None, true, 0, ""),
-        (&both, Some(&*wrong), false, 0, ""),
+        (&both, None, true, 0, ""),
+        (&both, Some(&*wrong), false, 1, "run this as"),
+        (&both, Some(&viewer), true, 1, "with the role `operator`"),
         (&url, None, false, 1, "CALLWARD_ADMIN_TOKEN"),
         (
             &url,
