@@ -79,7 +79,8 @@ fn the_first_rule_that_matches_wins_and_else_the_tool_stands() {
 {"action":"close"} => tool destructive
 {"action":"save"} => rule 2 idempotent
 {"action":"lock"} => rule 2 idempotent
-{"action":["list"]} => tool destructive
+{"action":["list"]} => doubted rule 2 destructive
+{"action":["go"]} => tool destructive
 {} => tool destructive
  => tool destructive"#;
     check(&tool(DESTROYS, &rules), rows);
