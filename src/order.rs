@@ -65,13 +65,13 @@ pub(crate) type Guarded = Breaker<Breaker<RateLimit<ConcurrencyLimit<AttemptTime
 ///    that may not call the tool;
 /// 5. **argument guard**: outside approval, as a person is not asked about what is refused anyway,
 ///    and sees the arguments that run;
-/// 6. **approval**: outside the cache, whose flights would wait for a person; once per call, and
+/// 6. **loop guard**: outside approval, as it counts denied calls that are sent again; outside
+///    retry, as it counts calls that failed after all attempts;
+/// 7. **approval**: outside the cache, whose flights would wait for a person; once per call, and
 ///    before any deadline, permit or breaker;
-/// 7. **cache**: a hit costs neither budget nor server; sees writes pass, so it can invalidate;
-/// 8. **result guard**: inside the cache, which keeps only what passed; inside approval, so that it
+/// 8. **cache**: a hit costs neither budget nor server; sees writes pass, so it can invalidate;
+/// 9. **result guard**: inside the cache, which keeps only what passed; inside approval, so that it
 ///    counts calls that run; outside retry, so that it counts no attempts;
-/// 9. **loop guard**: a cached answer is not a failure; it counts calls that failed after all
-///    attempts;
 /// 10. **retry**: outside routing, so that a retry may go to another server; one deadline for all
 ///     attempts;
 /// 11. **hedge**: at most one second attempt beside each, from the retry budget;
@@ -79,15 +79,15 @@ pub(crate) type Guarded = Breaker<Breaker<RateLimit<ConcurrencyLimit<AttemptTime
 /// 13. **attempt span**: one per try;
 /// 14. **router**: always ready; picks among candidates; awaits their readiness inside the call.
 pub(crate) type Layers =
-    CallSpan<Audit<PrincipalLimit<Authorize<ArgumentGuard<Approval<Cache<Inside>>>>>>>;
+    CallSpan<Audit<PrincipalLimit<Authorize<ArgumentGuard<LoopGuard<Approval<Cache<Inside>>>>>>>>;
 
 /// The layers inside the cache.
-type Inside = ResultGuard<LoopGuard<Retry<Hedge<RateLimit<AttemptSpan<Router<Guarded>>>>>>>;
+type Inside = ResultGuard<Retry<Hedge<RateLimit<AttemptSpan<Router<Guarded>>>>>>;
 
 /// The future of all layers.
 pub(crate) type Answer = <Layers as Service<ToolCall>>::Future;
 
-/// Calls a clone of the layers, which are shared. The outermost seven are always ready.
+/// Calls a clone of the layers, which are shared. The outermost eight are always ready.
 pub(crate) fn call(layers: &Layers, call: ToolCall) -> Answer {
     layers.clone().call(call)
 }
@@ -103,10 +103,10 @@ pub(crate) fn assemble(
     principal: PrincipalLimitLayer,
     authorize: AuthorizeLayer,
     argument_guard: ArgumentGuardLayer,
+    loop_guard: LoopGuardLayer,
     approval: ApprovalLayer,
     cache: CacheLayer,
     result_guard: ResultGuardLayer,
-    loop_guard: LoopGuardLayer,
     retry: RetryLayer,
     hedge: HedgeLayer,
     rate: RateLimitLayer,
@@ -118,10 +118,10 @@ pub(crate) fn assemble(
         .layer(principal)
         .layer(authorize)
         .layer(argument_guard)
+        .layer(loop_guard)
         .layer(approval)
         .layer(cache)
         .layer(result_guard)
-        .layer(loop_guard)
         .layer(retry)
         .layer(hedge)
         .layer(rate)

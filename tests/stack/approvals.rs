@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use callward::approval::{ApprovalConfig, ApprovalLayer, Approvals, Decision, LocalStore, State};
 use callward::{
-    Caller, Delivery, ErrorKind, Principal, Stack, StackBuilder, ToolCall, ToolError, ToolOutput,
+    Caller, Delivery, ErrorKind, Principal, SessionId, Stack, StackBuilder, ToolCall, ToolError,
+    ToolOutput,
 };
 use callward_testkit::MockService;
 use serde_json::json;
@@ -21,9 +22,9 @@ async fn requests() -> Approvals {
 }
 
 async fn start(stack: &Stack, tool: &str) -> JoinHandle<Result<ToolOutput, ToolError>> {
-    let caller = Arc::new(Caller::new(Principal::new("ada")));
+    let caller = Caller::new(Principal::new("ada")).with_session(SessionId::new("1"));
     let call = stack.prepare(tool, r#"{"id":1}"#).unwrap();
-    let running = tokio::spawn(stack.run(call.with_caller(caller)));
+    let running = tokio::spawn(stack.run(call.with_caller(Arc::new(caller))));
     for _ in 0..64 {
         tokio::task::yield_now().await;
     }
@@ -31,17 +32,22 @@ async fn start(stack: &Stack, tool: &str) -> JoinHandle<Result<ToolOutput, ToolE
 }
 
 async fn approve(stack: &Stack) {
+    decide(stack, true).await;
+}
+
+async fn decide(stack: &Stack, approves: bool) {
     let approvals = stack.approvals().unwrap();
     let all = approvals.list().await.unwrap();
     let pending = all.iter().find(|request| request.state == State::Pending);
-    let yes = Decision {
-        approves: true,
+    let decision = Decision {
+        approves,
         by: Principal::new("ops"),
         roles: Vec::new(),
         channel: "test".to_owned(),
         note: None,
     };
-    approvals.decide(&pending.unwrap().id, yes).await.unwrap();
+    let id = &pending.unwrap().id;
+    approvals.decide(id, decision).await.unwrap();
 }
 
 fn builder() -> StackBuilder {
@@ -95,6 +101,31 @@ async fn a_cached_answer_is_asked_about_as_any_other() {
         running.await.unwrap().unwrap();
     }
     assert_eq!(mock.started(), 1, "the second answer is a hit");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_loop_guard_counts_denied_calls_that_are_sent_again() {
+    let mock = MockService::counting();
+    let builder = builder().approvals(requests().await);
+    let (stack, _server) = alone(builder, vec![wipe("delete_order")], &mock).await;
+    let running = start(&stack, "s.delete_order").await;
+    decide(&stack, false).await;
+    let mut answers = vec![running.await.unwrap().unwrap()];
+    for _ in 1..6 {
+        answers.push(
+            start(&stack, "s.delete_order")
+                .await
+                .await
+                .unwrap()
+                .unwrap(),
+        );
+    }
+    let stopped = answers.pop().unwrap().to_text();
+    for denied in answers {
+        assert!(denied.to_text().contains("is denied by a person"));
+    }
+    assert!(stopped.contains("failed 5 times"), "{stopped}");
+    assert_eq!((mock.started(), stack.loop_guard_stats().answered), (0, 1));
 }
 
 #[cfg(feature = "auth")]

@@ -8,13 +8,15 @@
 //! repeats.
 //!
 //! An answer with `isError`, and an error that says *never*, are failures. One that says *later* is
-//! not: not sent, rate limited, breaker open, cancelled, with a `Retry-After`.
+//! not: not sent, rate limited, breaker open, cancelled, with a `Retry-After`; nor is a call that
+//! [waits](callward_core::OutputStatus::Waits) for a person.
 //!
 //! **Readiness** is that of the inner service. **Cancellation:** a dropped call is not a failure; a
 //! dropped trial is admitted again. **Clone:** services of one layer share their state. **Errors:**
 //! none, as models read answers.
 //!
-//! **Order.** Inside the cache, outside retry: a call that failed after all its attempts counts.
+//! **Order.** Outside approval, whose denials count as failures, and outside retry: a call that
+//! failed after all its attempts counts.
 
 mod call;
 mod config;

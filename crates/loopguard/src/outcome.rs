@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use callward_core::{Delivery, ErrorKind, ToolError, ToolOutput, one_line};
+use callward_core::{Delivery, ErrorKind, OutputStatus, ToolError, ToolOutput, one_line};
 
 type Output = Result<ToolOutput, ToolError>;
 
@@ -19,6 +19,7 @@ pub(crate) enum Outcome {
 impl Outcome {
     pub(crate) fn of(result: &Output) -> Self {
         match result {
+            Ok(output) if output.status() == OutputStatus::Waits => Self::Ignored,
             Ok(output) if output.is_error() => Self::failed(&output.to_text()),
             Ok(_) => Self::Succeeded,
             Err(error) if is_final(error) => Self::failed(&error.message),
@@ -34,7 +35,7 @@ impl Outcome {
 /// Returns `true` if a write that ended so may have changed what other calls see.
 pub(crate) fn may_have_changed(result: &Output) -> bool {
     match result {
-        Ok(output) => !output.is_error(),
+        Ok(output) => !output.is_error() && output.status() != OutputStatus::Waits,
         Err(error) => match error.delivery {
             Delivery::NotSent => false,
             Delivery::Unknown => true,
@@ -126,5 +127,7 @@ mod tests {
         assert!(may_have_changed(&done) && !may_have_changed(&failed));
         assert_eq!(Outcome::of(&done), Outcome::Succeeded);
         assert_eq!(Outcome::of(&failed), Outcome::Failed("no".to_owned()));
+        let waits = Ok(ToolOutput::waits());
+        assert!(!may_have_changed(&waits) && Outcome::of(&waits) == Outcome::Ignored);
     }
 }

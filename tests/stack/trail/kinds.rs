@@ -111,7 +111,7 @@ fn rows() -> Vec<Row> {
         Row {
             builder: Stack::builder().loop_guard(guard),
             service: MockService::new(|_, _| async { Ok(ToolOutput::error_text("no")) }),
-            steps: "cache:invalidated loop_guard:answered answer:tool_error",
+            steps: "loop_guard:answered answer:tool_error",
             ..row("a failing call again", &[(0, "add"), (0, "add")])
         },
         Row {

@@ -14,10 +14,10 @@ words! {
         Authorize = "authorize",
         /// Whether the guardrails of the operator let the call pass, and what they look at.
         Guardrail = "guardrail",
-        /// Whether the answer comes from the cache, and what the call does to it.
-        Cache = "cache",
         /// Whether a call that keeps failing is answered in its server's place.
         LoopGuard = "loop_guard",
+        /// Whether the answer comes from the cache, and what the call does to it.
+        Cache = "cache",
         /// Whether a failed call is sent again.
         Retry = "retry",
         /// Whether a slow read is sent to a second server.

@@ -349,10 +349,9 @@ pub(crate) async fn find(
         Some(url) => (url.to_owned(), std::env::var(TOKEN).ok().map(Token)),
         None => (address(state, config)?, None),
     };
-    let own = || state.map(|state| registered::token(state, &url));
-    let token = match given {
-        Some(given) => Some(given),
-        None => own().transpose()?.flatten(),
+    let token = match (given, state) {
+        (None, Some(state)) => registered::token(state, &url)?,
+        (given, _) => given,
     };
     Ok((Remote::find(&url, token).await?, url))
 }
