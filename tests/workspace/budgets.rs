@@ -8,7 +8,7 @@ use crate::sources::{root, sources};
 
 /// The most lines of code, without comments, blank lines and tests. A budget falls with its crate.
 const BUDGETS: [(&str, usize); 20] = [
-    ("approval", 2938),
+    ("approval", 2952),
     ("audit", 1568),
     ("auth", 2848),
     ("breaker", 1238),
@@ -16,7 +16,7 @@ const BUDGETS: [(&str, usize); 20] = [
     ("chaos", 702),
     ("core", 10006),
     ("facade", 3317),
-    ("gateway", 14055),
+    ("gateway", 14276),
     ("guardrail", 751),
     ("limit", 1596),
     ("loopguard", 390),

@@ -4,11 +4,12 @@
 //! | --- | --- |
 //! | `/api/…` | what `callward tools`, `call`, `explain`, `cache`, `servers` and so on ask |
 //! | `/metrics` | Prometheus text |
+//! | `/ask/TOKEN` | the [page](ask) that asks a person for a secret |
 //! | `/readyz` | as on the public listener, and the servers; their errors for viewers only |
 //!
-//! Each route needs a role, see [`api::routes`] and [`access`]. What browsers send for a page is
-//! refused whatever it shows: an `Origin`, or a `Host` that is not the listener's. No answer has
-//! headers of CORS.
+//! Each other route needs a role, see [`api::routes`] and [`access`]. What browsers send for a page
+//! is refused there whatever it shows: an `Origin`, or a `Host` that is not the listener's. No
+//! answer has headers of CORS.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -115,8 +116,12 @@ impl Listener {
 /// Puts the routes together, for requests that name loopback or one of these hosts.
 pub(crate) fn routes(runtime: Arc<Runtime>, access: Access, mut hosts: Vec<HostPattern>) -> Router {
     hosts.push(HostPattern::Loopback);
-    api::routes(runtime, access).layer(from_fn(move |request, next| {
-        admit(refused(&hosts, &request), request, next)
+    let access = Arc::new(access);
+    let page = ask::routes(runtime.questions.clone(), access.clone());
+    let routes = api::routes(runtime, &access).merge(page);
+    routes.layer(from_fn(move |mut request, next| {
+        let foreign = ask::refused(&mut request);
+        admit(foreign.or_else(|| refused(&hosts, &request)), request, next)
     }))
 }
 
@@ -135,5 +140,6 @@ fn refused(hosts: &[HostPattern], request: &Request) -> Option<String> {
 }
 
 pub(crate) mod access;
+pub(crate) mod ask;
 #[cfg(unix)]
 mod socket;

@@ -50,18 +50,21 @@ pub(crate) struct Runtime {
 }
 
 impl Runtime {
+    /// `page` is the URL of the page that asks for secrets.
     pub(crate) fn new(
         config: &Config,
         running: Running,
         telemetry: Telemetry,
         recorder: Recorder,
         stop: Stop,
+        page: Option<String>,
     ) -> Arc<Self> {
         let (startup, cut_off) = (running.startup, stop.cut_off.clone());
         let started = async move {
             cut_off.run_until_cancelled(startup.finished()).await;
         };
         let questions = Questions::default();
+        let questions = page.into_iter().fold(questions, Questions::with_page);
         telemetry.observe_questions(&questions);
         Arc::new(Self {
             subscriptions: Subscriptions::start(&running.stack, &running.upstreams),

@@ -84,7 +84,7 @@ pub struct Pending {
 pub struct Questions {
     bounds: Bounds,
     handler: Option<Handler>,
-    page: Option<Arc<str>>,
+    pub(super) page: Option<Arc<str>>,
     state: Arc<Mutex<State>>,
     events: broadcast::Sender<Event>,
 }
@@ -93,6 +93,15 @@ pub struct Questions {
 struct State {
     open: HashMap<RequestId, Open>,
     counts: BTreeMap<(QuestionKind, Outcome), u64>,
+}
+
+impl State {
+    /// Finds the open question whose page has this token.
+    fn at(&mut self, token: &str) -> Option<&mut Open> {
+        let token = digest(token);
+        let mut all = self.open.values_mut();
+        all.find(|open| open.token == token && open.end.is_some())
+    }
 }
 
 struct Open {
@@ -163,17 +172,22 @@ impl Questions {
         }
     }
 
-    /// Answers a question for its page. An answer that does not fit may be replaced, twice at most.
+    /// Returns the open question that the page with this token asks.
+    #[must_use]
+    pub fn at(&self, token: &str) -> Option<Arc<Pending>> {
+        let mut state = self.state.lock();
+        Some(state.at(token)?.pending.clone())
+    }
+
+    /// Answers a question for its page. An answer that does not fit may be replaced, twice at most;
+    /// one of another kind never fits.
     ///
     /// # Errors
     ///
     /// [`QuestionError::Unfit`] with the reason for the person, or [`QuestionError::NotFound`].
     pub fn submit(&self, token: &str, answer: Answer) -> Result<(), QuestionError> {
-        let token = digest(token);
         let mut state = self.state.lock();
-        let mut open = state.open.values_mut();
-        let open = open.find(|open| open.token == token && open.end.is_some());
-        let open = open.ok_or(QuestionError::NotFound)?;
+        let open = state.at(token).ok_or(QuestionError::NotFound)?;
         let fits = open.question.check(&answer);
         open.misses += usize::from(fits.is_err());
         if (fits.is_ok() || open.misses == TRIES)

@@ -40,6 +40,15 @@ pub struct Person<'a> {
 
 #[expect(clippy::missing_errors_doc, reason = "all have the same: see the type")]
 impl Person<'_> {
+    /// Returns `true` if there is a page, and the client opens it: without a handler, secrets and
+    /// files can be asked for then.
+    #[must_use]
+    pub fn has_page(self) -> bool {
+        let url = br#"{"mode": "url"}"#;
+        let opens = self.call.capabilities.allow(ClientMethod::Elicit, url);
+        opens && self.questions.page.is_some() && self.call.client.is_some()
+    }
+
     /// Asks for a yes or a no. Only `true` is a yes; declining is a no.
     pub async fn confirm(self, message: &str) -> Result<bool, QuestionError> {
         match self.ask(Question::confirmation(message)).await {

@@ -38,6 +38,8 @@ pub(crate) enum Role {
 /// The names of the roles of keys and tokens.
 const VIEWER: &str = "viewer";
 const OPERATOR: &str = "operator";
+/// The principal of clients that nothing identifies.
+pub(super) const ANONYMOUS: &str = "anonymous";
 
 impl Role {
     /// Returns its name in credentials, and the scope that one needs which is limited to scopes: to
@@ -71,7 +73,7 @@ impl Role {
 pub(crate) fn principal(stack: &Stack) -> Principal {
     Principal::new(match stack.approvals() {
         Some(_) => OPERATOR,
-        None => "anonymous",
+        None => ANONYMOUS,
     })
 }
 
@@ -186,6 +188,21 @@ impl Access {
         }
     }
 
+    /// Returns `true` if this is a key or token of the principal. Another one counts as refused.
+    pub(super) async fn is_of(&self, key: &str, principal: &Principal) -> bool {
+        // what no header can have is malformed, as none is
+        let key = HeaderValue::try_from(format!("Bearer {key}"));
+        let key = key.unwrap_or(HeaderValue::from_static("Bearer"));
+        let headers = HeaderMap::from_iter([(AUTHORIZATION, key)]);
+        let refusal = match self.identify(&headers, &Uri::default()).await {
+            Ok(caller) if caller.principal == *principal => return true,
+            Ok(_) => Reason::UnknownKey.into(),
+            Err(refusal) => refusal,
+        };
+        let _ = self.refusals.refuse(refusal, None, None);
+        false
+    }
+
     async fn identify(&self, headers: &HeaderMap, uri: &Uri) -> Result<Arc<Caller>, Refusal> {
         if self.is_private && !headers.contains_key(AUTHORIZATION) {
             return Ok(local(CredentialKind::None, self.operator.clone()));
@@ -231,7 +248,7 @@ fn answer(refused: Refused) -> Response {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::convert::Infallible;
     use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -247,6 +264,28 @@ mod tests {
     use tower::ServiceExt;
 
     use super::*;
+
+    /// Knows every token, as the name of its principal.
+    struct Named;
+
+    impl VerifyToken for Named {
+        fn verify(&self, token: &str, _: Option<IpAddr>) -> Authenticated {
+            Authenticated::Now(Ok(Arc::new(Caller::new(Principal::new(token)))))
+        }
+    }
+
+    fn open() -> Access {
+        let refusals = Refusals::new(&SdkMeterProvider::default().meter("test"));
+        Access::new(&Auth::default(), None, &refusals, Principal::new(OPERATOR))
+    }
+
+    /// Tokens identify, each as the name of its principal.
+    pub(in super::super) fn of_tokens() -> Access {
+        let mut access = open();
+        access.is_private = false;
+        access.authenticator.tokens = Some(Arc::new(Named));
+        access
+    }
 
     /// Whether the one token there is has been revoked.
     #[derive(Default)]
@@ -267,8 +306,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_stream_ends_when_the_credential_of_its_reader_is_revoked() {
         let revoked = Arc::new(Revoked::default());
-        let refusals = Refusals::new(&SdkMeterProvider::default().meter("test"));
-        let mut access = Access::new(&Auth::default(), None, &refusals, Principal::new(OPERATOR));
+        let mut access = open();
         access.authenticator.tokens = Some(revoked.clone());
         let access = Arc::new(access);
         let events = get(async || Sse::new(stream::pending::<Result<Event, Infallible>>()));

@@ -40,7 +40,7 @@ pub(crate) use client::{Remote, find, gateway};
 
 /// Returns the routes of the admin listener. Each states the role that it needs. What changes
 /// something is a POST or a DELETE, which a page of another site cannot send without a preflight.
-pub(crate) fn routes(runtime: Arc<Runtime>, access: Access) -> Router {
+pub(crate) fn routes(runtime: Arc<Runtime>, access: &Arc<Access>) -> Router {
     use Role::{Anyone, Operator, Viewer};
     let metrics = get(async |State(runtime): Shared| scrape(&runtime));
     let ready = get(
@@ -99,7 +99,6 @@ pub(crate) fn routes(runtime: Arc<Runtime>, access: Access) -> Router {
         ("/api/tools/{tool}/call", Operator, post(make_call)),
         ("/api/tools/{tool}/explain", Viewer, post(explain)),
     ];
-    let access = Arc::new(access);
     let mut router = Router::new();
     for (path, role, handler) in routes {
         let access = access.clone();

@@ -70,7 +70,7 @@ impl Place {
         let running = assemble::stack(&config, environment, &telemetry, None, approvals)?;
         // the command's own calls are not recorded
         let recorder = Recorder::default();
-        let own = Runtime::new(&config, running, telemetry, recorder, Stop::default());
+        let own = Runtime::new(&config, running, telemetry, recorder, Stop::default(), None);
         let mut started = std::pin::pin!(own.started.finished());
         tokio::select! {
             () = &mut started => {}

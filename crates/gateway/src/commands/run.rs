@@ -50,7 +50,8 @@ pub(crate) async fn run(args: Run, state: Option<&StateDir>, log: &Log) -> Outco
     let approvals = approvals::open(&config, file, state, operators, &stop.closing).await?;
     let environment = Environment::Inherited;
     let running = assemble::stack(&config, environment, &telemetry, only_client, approvals)?;
-    let runtime = Runtime::new(&config, running, telemetry, recorder, stop);
+    let page = listeners.as_ref().and_then(serve::page);
+    let runtime = Runtime::new(&config, running, telemetry, recorder, stop, page);
     if let Some(listeners) = listeners {
         let manner = Manner {
             file: args.config,

@@ -89,7 +89,8 @@ pub(crate) async fn run(mut args: Serve, state: Option<&StateDir>, log: &Log) ->
             assemble::stack_over(&config, Vec::new(), sample, &telemetry, approvals)?
         }
     };
-    let runtime = Runtime::new(&config, running, telemetry, recorder, stop);
+    let page = page(&listeners);
+    let runtime = Runtime::new(&config, running, telemetry, recorder, stop, page);
     let manner = Manner {
         json: args.json,
         file: args.config,
@@ -141,6 +142,16 @@ pub(crate) async fn bind(config: &Config, state: Option<&StateDir>) -> Result<Li
     let public = http::bind(config.http.listen, "--http or `http.listen`").await?;
     let admin = admin::Listener::bind(config.admin.listen.as_ref()).await?;
     Ok((public, admin, auth))
+}
+
+/// Returns the URL of the page for secrets; `None` if not all clients are where it can be opened:
+/// without TLS, on this machine.
+pub(super) fn page((public, admin, _): &Listeners) -> Option<String> {
+    let AdminAddress::Tcp(admin) = admin.address().ok()? else {
+        return None;
+    };
+    let is_local = admin.ip().is_loopback() && http::bound(public).ok()?.ip().is_loopback();
+    is_local.then(|| format!("http://{admin}{}", admin::ask::PATH))
 }
 
 /// Serves over HTTP until a signal comes, then ends the servers behind it.

@@ -27,6 +27,7 @@ mod limits;
 mod metrics;
 mod missing;
 mod outcome;
+mod page;
 mod processes;
 mod relay;
 mod replay;

@@ -20,7 +20,7 @@ esac
 "#;
 
 /// A tool with these required members.
-fn needs(name: &str, reads: bool, properties: &Value) -> Value {
+pub(crate) fn needs(name: &str, reads: bool, properties: &Value) -> Value {
     let mut tool = tool(name, reads);
     let names: Vec<_> = properties.as_object().unwrap().keys().cloned().collect();
     tool["inputSchema"] = json!({"type": "object", "properties": properties, "required": names});

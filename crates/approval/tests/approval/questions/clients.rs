@@ -80,7 +80,10 @@ async fn secrets_and_files_come_by_the_page_and_show_nowhere() {
                 .strip_prefix("https://x/ask/")
                 .unwrap();
             assert_eq!(token.len(), 32);
+            assert_eq!(questions.at(token).as_ref(), Some(&open));
+            assert!(questions.to(&call).has_page());
             for unknown in ["", open.id.as_str()] {
+                assert!(questions.at(unknown).is_none());
                 let refused = questions.submit(unknown, full.clone());
                 assert!(matches!(refused, Err(QuestionError::NotFound)));
             }
@@ -90,6 +93,7 @@ async fn secrets_and_files_come_by_the_page_and_show_nowhere() {
                 assert!(!refused.to_string().contains("hunter"), "{refused}");
             }
             questions.submit(token, full.clone()).unwrap();
+            assert!(questions.at(token).is_none(), "it is answered");
             let twice = questions.submit(token, full.clone());
             assert!(matches!(twice, Err(QuestionError::NotFound)));
             assert_eq!(waits.await.unwrap().unwrap(), full);
@@ -120,6 +124,7 @@ async fn secrets_and_files_come_by_the_page_and_show_nowhere() {
         assert!(matches!(waits.await.unwrap(), Err(QuestionError::Unfit(_))));
     }
     let (says, call) = asks([], false);
+    assert!(!Questions::default().to(&call).has_page());
     let nowhere = Questions::default().to(&call).secret("q").await;
     assert!(
         matches!(nowhere, Err(QuestionError::Unsupported(_))),

@@ -52,7 +52,7 @@ pub(crate) async fn run(args: Demo) -> Outcome {
     let (set, asks) = (with.replica_set()?, ApprovalLayer::default());
     let running = assemble::stack_over(&config, Vec::new(), set, &telemetry, asks)?;
     let recorder = Recorder::default();
-    let runtime = Runtime::new(&config, running, telemetry, recorder, Stop::default());
+    let runtime = Runtime::new(&config, running, telemetry, recorder, Stop::default(), None);
     let remote = Remote::here(runtime.clone())?;
     if !args.json {
         output::heading("One shop, two servers: a primary (weight 80) and a replica (weight 20).");
