@@ -95,7 +95,9 @@ impl Stack {
             #[cfg(feature = "guardrail")]
             guardrails: {
                 let guardrails = self.0.guardrails.guardrails();
-                guardrails.map_or_else(Vec::new, |guardrails| guardrails.decisions(&probe))
+                let refusal = call.as_ref().and_then(|call| guardrails?.refusal(call));
+                let rules = guardrails.map_or_else(Vec::new, |it| it.decisions(&probe));
+                rules.into_iter().chain(refusal).collect()
             },
             #[cfg(not(feature = "guardrail"))]
             guardrails: Vec::new(),

@@ -39,7 +39,7 @@ pub struct Explanation {
     pub route: Option<RouteDecision>,
     /// What the rules say, if there are any.
     pub(crate) authorization: Option<Decision>,
-    /// What the guardrails look at.
+    /// What the guardrails look at, and which one refuses the call.
     guardrails: Vec<Decision>,
     preview: Option<CachePreview>,
     evidence: Option<EvidenceStatus>,

@@ -10,14 +10,14 @@ use crate::sources::{root, sources};
 const BUDGETS: [(&str, usize); 20] = [
     ("approval", 2952),
     ("audit", 1568),
-    ("auth", 2848),
+    ("auth", 2865),
     ("breaker", 1238),
     ("cache", 4249),
     ("chaos", 702),
     ("core", 10006),
-    ("facade", 3317),
-    ("gateway", 14276),
-    ("guardrail", 751),
+    ("facade", 3319),
+    ("gateway", 14314),
+    ("guardrail", 757),
     ("limit", 1596),
     ("loopguard", 390),
     ("mcp", 12245),
@@ -30,7 +30,7 @@ const BUDGETS: [(&str, usize); 20] = [
     ("tls", 27),
 ];
 /// The most lines of tests.
-const TESTS: usize = 60_000;
+const TESTS: usize = 60_500;
 
 /// What supports tests only, though it is not a test itself.
 const SUPPORT: [&str; 4] = [

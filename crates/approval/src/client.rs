@@ -164,8 +164,16 @@ mod tests {
 
     #[test]
     fn a_person_sees_the_call_without_secrets_and_what_is_invisible() {
-        let arguments = r#"{"order_id":7,"password":"hunter2","x":"\u202eabc"}"#;
-        let call = ToolCall::new(tool("wipe").destructive().build(), arguments);
+        let hidden = [
+            "\u{202e}",
+            "\u{2066}",
+            "\u{200b}",
+            "\u{feff}",
+            "\u{3164}",
+            "\u{e0001}",
+        ];
+        let arguments = json!({"order_id": 7, "password": "hunter2", "x": hidden.concat()});
+        let call = ToolCall::new(tool("wipe").destructive().build(), arguments.to_string());
         let asked = Asked::of(&call, "the call is destructive\u{1b}[2J:\n a rule").unwrap();
         let form: Value = serde_json::from_slice(&form(&asked)).unwrap();
         let message = form["message"].as_str().unwrap();
@@ -174,10 +182,15 @@ mod tests {
             message.contains(r#""order_id":7,"password":"[redacted]""#),
             "{message}"
         );
+        let escaped = hidden
+            .map(|text| text.escape_default().to_string())
+            .concat();
         assert!(
-            !message.contains('\u{202e}') && !message.contains('\u{1b}'),
+            message.contains(&format!("\"x\":\"{escaped}\"")),
             "{message}"
         );
+        let is_shown = |c: char| c == '\n' || !is_invisible(c);
+        assert!(message.chars().all(is_shown), "{message}");
         assert_eq!(message.lines().count(), 4, "{message}");
         assert_eq!(form["requestedSchema"]["required"][0], "approve");
     }

@@ -164,11 +164,12 @@ impl<'a> Line<'a> {
         #[derive(Deserialize)]
         struct Approval {
             outcome: String,
-            security: String,
+            // of a grant there is none
+            security: Option<String>,
         }
         let approval: Approval =
             serde_json::from_str(self.text).map_err(|error| format!("invalid record: {error}"))?;
-        Ok((approval.outcome == "pending").then_some(approval.security))
+        Ok(approval.security.filter(|_| approval.outcome == "pending"))
     }
 
     /// Returns the end of the chain after this line.

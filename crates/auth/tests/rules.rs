@@ -319,7 +319,7 @@ proptest! {
     #[test]
     fn a_tool_is_listed_iff_some_call_is_not_denied(
         rows in rows(),
-        default in proptest::sample::select(vec![Then::Allow, Then::Deny]),
+        default in proptest::sample::select(Then::ALL),
         effect in 0..4_usize,
         place in 0..3_usize,
         role in 0..3_usize,
@@ -339,7 +339,7 @@ proptest! {
             refine(&mut tool);
         }
         let ada = caller("ada", &[ROLES[role]], None);
-        let mut some = false;
+        let (mut some, mut asks) = (false, false);
         // every choice of which conditions hold, and of the argument that selects the plan
         for holding in 0..1_u32 << (rows.len() + 1) {
             let mut arguments = json!({"read": holding >> rows.len() == 1});
@@ -368,7 +368,9 @@ proptest! {
                 prop_assert_eq!(&*said.by.rule, by);
             }
             some |= want != Verdict::Deny;
+            asks |= want == Verdict::Ask;
         }
+        prop_assert!(!asks || policy.may_ask(&tool));
         prop_assert_eq!(policy.lists(&ada, &tool), some);
     }
 }

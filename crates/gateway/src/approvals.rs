@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use callward::approval::{ApprovalLayer, Approvals, LocalStore};
-use callward::core::Approver;
+use callward::core::{Approver, Ask};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
@@ -107,6 +107,26 @@ pub(crate) async fn only_shown(config: &Config) -> Result<ApprovalLayer, AppErro
         Some(asking) => layer.by(asking.by),
         None => layer.advisory(),
     })
+}
+
+/// Describes who approves a call that a rule asks about.
+pub(crate) fn of_rule(ask: &Ask, layer: &ApprovalLayer) -> String {
+    let roles = ask.roles.join("` or `");
+    match (
+        ask.by.unwrap_or_else(|| layer.approver()),
+        layer.has_operators(),
+    ) {
+        (Approver::Operator, _) if roles.is_empty() => "an operator approves it.".to_owned(),
+        (Approver::Operator, _) => format!("an operator with the role `{roles}` approves it."),
+        (Approver::Client, has_operators) => format!(
+            "a client that declares elicitation asks its user, and any other call {}.",
+            if has_operators {
+                "waits for an operator"
+            } else {
+                "is refused"
+            }
+        ),
+    }
 }
 
 /// Describes who approves a call whose plan asks for confirmation.

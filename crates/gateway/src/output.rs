@@ -128,10 +128,14 @@ impl Tone {
     }
 }
 
-/// Shows a number of things: `1 call`, `2 calls`.
+/// Shows a number of things: `1 call`, `2 calls`, `2 processes`.
 pub(crate) fn counted(count: &impl ToString, word: &str) -> String {
     let count = count.to_string();
-    let ending = if count == "1" { "" } else { "s" };
+    let ending = match word.ends_with('s') {
+        _ if count == "1" => "",
+        true => "es",
+        false => "s",
+    };
     format!("{count} {word}{ending}")
 }
 

@@ -5,14 +5,25 @@ use std::sync::Arc;
 use callward::approval::ApprovalLayer;
 use callward::core::refine::{Applied, RefinedRule};
 use callward::core::resolve::{Provenance, Resolved};
-use callward::core::{CacheRule, Category, ConfirmRule, Field, Lifetime, RetryRule};
+use callward::core::{Ask, CacheRule, Category, ConfirmRule, Field, Lifetime, RetryRule};
 use callward::registry::Entry;
-use callward::{CallPlan, Candidate, Effect, Explanation, LearnedLifetime, Stack, Tool, ToolError};
+use callward::{
+    CallPlan, Candidate, Delivery, Effect, Explanation, LearnedLifetime, Stack, Tool, ToolError,
+};
 use serde_json::{Map, Value, json};
 
 use crate::approvals;
 use crate::config::show_duration;
 use crate::table::split;
+
+/// Describes why a request is refused: where nothing was sent, the message says all of it.
+pub(crate) fn refusal(error: &ToolError) -> Value {
+    let mut view = self::error(error);
+    if error.delivery == Delivery::NotSent && error.server.is_none() {
+        view["message"] = (*error.message).into();
+    }
+    view
+}
 
 /// Describes why a call failed.
 pub(crate) fn error(error: &ToolError) -> Value {
@@ -86,6 +97,8 @@ pub(crate) fn tools(stack: &Stack) -> Vec<Value> {
     let view = |entry: &Arc<Entry>| {
         let tool = entry.tool();
         let mut view = self::tool(entry.client_name(), tool, tool.plan(), &tool.resolved);
+        // whether a rule asks about some call, whatever its plan
+        view["rule_may_ask"] = stack.policy().is_some_and(|it| it.may_ask(tool)).into();
         let seen = learned.get(&(tool.set().clone(), tool.name().clone()));
         if let evidence @ Value::Object(_) = evidence(seen) {
             view["evidence"] = evidence;
@@ -147,8 +160,12 @@ fn verdict_source(plan: &CallPlan, resolved: &Resolved) -> String {
 }
 
 /// Describes an explanation: of a tool as a whole, or of one call of it. The trail has what the
-/// layers would decide.
-pub(crate) fn explanation(explanation: &Explanation, layer: &ApprovalLayer) -> Value {
+/// layers would decide. `ask` is how a rule asks about the call, if one does.
+pub(crate) fn explanation(
+    explanation: &Explanation,
+    layer: &ApprovalLayer,
+    ask: Option<&Ask>,
+) -> Value {
     let plan = explanation.plan();
     let (called, resolved) = (&explanation.tool, explanation.resolved());
     let values = json!(resolved.annotations);
@@ -186,7 +203,10 @@ pub(crate) fn explanation(explanation: &Explanation, layer: &ApprovalLayer) -> V
     view["verify_with"] = json!(explanation.verifier().map(ToString::to_string));
     view["hints"] = resolved.provenance.iter().map(hint).collect();
     view["warnings"] = json!(resolved.warnings);
-    view["text"] = format!("{explanation}{}", ask_note(plan, layer)).into();
+    let by = |ask: &Ask| ask.by.unwrap_or_else(|| layer.approver());
+    let ask_of = |ask: &Ask| json!({ "rule": ask.rule, "by": by(ask), "approvers": ask.roles });
+    view["ask"] = ask.map(ask_of).into();
+    view["text"] = format!("{explanation}{}", ask_note(plan, layer, ask)).into();
     view["trail"] = json!(explanation.trail());
     view
 }
@@ -210,10 +230,14 @@ fn rule(rule: &RefinedRule) -> Value {
     json!({ "when": when, "hints": hints, "plan": rule.plan })
 }
 
-/// What a plan that asks for confirmation means at this gateway.
-fn ask_note(plan: &CallPlan, layer: &ApprovalLayer) -> String {
-    match plan.confirm {
-        ConfirmRule::Ask => {
+/// What a rule that asks about the call, or a plan that asks for confirmation, means here.
+fn ask_note(plan: &CallPlan, layer: &ApprovalLayer, ask: Option<&Ask>) -> String {
+    match (ask, plan.confirm) {
+        (Some(ask), _) => {
+            let who = approvals::of_rule(ask, layer);
+            format!("\nRule `{}` asks about the call: {who}\n", ask.rule)
+        }
+        (None, ConfirmRule::Ask) => {
             let who = approvals::described(layer);
             format!("\nThe plan asks for confirmation: {who}\n")
         }

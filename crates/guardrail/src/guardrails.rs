@@ -76,6 +76,16 @@ impl Guardrails {
         self.concerning(call).map(decision).collect()
     }
 
+    /// Returns which rule refuses a call for its arguments, and why, if one does. The service is
+    /// not asked, and limits of executions are left aside.
+    #[must_use]
+    pub fn refusal(&self, call: &ToolCall) -> Option<Decision> {
+        // without its record: the call is not made
+        let refused = self.check(call.in_background()).err()?;
+        let why = refused.message.clone();
+        Some(Decision::new(Stage::Guardrail, Verdict::Refused, why))
+    }
+
     /// Returns the rules that concern a call, with their numbers from 1.
     pub(crate) fn concerning(&self, call: &ToolCall) -> impl Iterator<Item = (usize, &Rule)> {
         let rules = (1..).zip(&self.0.rules);

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use callward_core::{
-    Annotations, AnyOf, ArgumentRule, BoxFuture, Caller, Condition, Delivery, Effect, ErrorKind,
-    Hints, Inferred, Principal, Profile, Refinements, SessionId, Tool, ToolCall, ToolError,
-    ToolGlob, ToolOutput, Trust, When,
+    Annotations, AnyOf, ArgumentRule, BoxFuture, CallRecord, Caller, Condition, Delivery, Effect,
+    ErrorKind, Hints, Inferred, Principal, Profile, Refinements, SessionId, Tool, ToolCall,
+    ToolError, ToolGlob, ToolOutput, Trust, When,
 };
 use callward_guardrail::{
     ArgumentGuard, ArgumentGuardLayer, Guardrails, ResultGuard, ResultGuardLayer, Rule, Screen,
@@ -120,8 +120,15 @@ async fn each_check_of_arguments_refuses_what_it_concerns_and_nothing_else() {
             let server = MockService::counting();
             let tool = tool("remove").destructive().build();
             let sent = ToolCall::new(tool, arguments.to_owned());
+            let rules = vec![serde_json::from_value(written.clone()).unwrap()];
+            let guardrails = Guardrails::new(rules, None).unwrap();
+            let record = Arc::new(CallRecord::new());
+            let foretold = guardrails.refusal(&sent.clone().with_record(record.clone()));
+            assert!(record.facts().decisions.is_empty(), "nothing happened yet");
             let answer = one(written, &server).oneshot(sent).await;
             let expected = expected.filter(|_| refuses);
+            let why = answer.as_ref().err().map(|error| error.message.to_string());
+            assert_eq!(foretold.map(|it| it.reason.into_owned()), why);
             assert_eq!(
                 server.started(),
                 usize::from(expected.is_none()),

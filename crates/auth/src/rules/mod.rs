@@ -203,6 +203,18 @@ impl Policy {
         self.is_open() || plans(tool).any(is_listed)
     }
 
+    /// Returns `true` if a person may have to approve some call of the tool, of some caller.
+    #[must_use]
+    pub fn may_ask(&self, tool: &Tool) -> bool {
+        let asks = |applied| {
+            let mut rules = self.rules.iter().filter(|rule| rule.fits(tool, applied));
+            let decides = rules.find(|rule| rule.then == Then::Ask || rule.is_for_all());
+            let unmatched = self.unmatched(tool, applied).0;
+            decides.map_or(unmatched, |rule| rule.then) == Then::Ask
+        };
+        plans(tool).any(asks)
+    }
+
     /// Returns the decision about the arguments for which it is not to deny, if there are any.
     fn of_some_call(&self, caller: &Caller, tool: &Tool, applied: Applied) -> Decided {
         let mut rules = self.concerning(caller, tool, applied);
@@ -280,5 +292,75 @@ const fn needed_scopes(effect: Effect) -> &'static [&'static str] {
         Effect::ReadOnly => &["tools:read"],
         Effect::Idempotent | Effect::Mutating => &["tools:write"],
         Effect::Destructive => &["tools:destroy"],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use callward_testkit::tool;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_tool_may_be_asked_about_unless_each_call_is_decided_before() {
+        let read = tool("x").read_only().build();
+        let secret = |hints: &mut callward_core::Annotations| {
+            hints.security_level = Some(callward_core::SecurityLevel::Restricted);
+        };
+        let restricted = tool("x").read_only().hint(secret).build();
+        let ask = json!({"then": "ask"});
+        let allow = |more: &str| {
+            let mut rule = json!({"effect": ["read_only"], "then": "allow"});
+            if !more.is_empty() {
+                rule[more] = json!(["a"]);
+            }
+            rule
+        };
+        let when = |then| json!({"when": {"a": 1}, "then": then});
+        for (rules, tool, default, asks) in [
+            (vec![], &read, Then::Allow, false),
+            (vec![], &read, Then::Ask, true),
+            (vec![ask.clone()], &read, Then::Allow, true),
+            (vec![when("ask")], &read, Then::Deny, true),
+            (vec![allow(""), ask.clone()], &read, Then::Ask, false),
+            (
+                vec![json!({"then": "deny"}), ask.clone()],
+                &read,
+                Then::Ask,
+                false,
+            ),
+            (vec![when("allow"), ask.clone()], &read, Then::Allow, true),
+            (
+                vec![allow("principal"), ask.clone()],
+                &read,
+                Then::Allow,
+                true,
+            ),
+            (vec![allow("role"), ask.clone()], &read, Then::Allow, true),
+            (vec![allow("scope"), ask.clone()], &read, Then::Allow, true),
+            (vec![allow("issuer"), ask.clone()], &read, Then::Allow, true),
+            (
+                vec![json!({"tool": ["other.*"], "then": "ask"})],
+                &read,
+                Then::Allow,
+                false,
+            ),
+            // such a call is denied unless a rule names a role
+            (vec![ask], &restricted, Then::Ask, false),
+            (
+                vec![json!({"role": ["a"], "then": "ask"})],
+                &restricted,
+                Then::Deny,
+                true,
+            ),
+        ] {
+            let written = json!(rules).to_string();
+            let rules = rules
+                .into_iter()
+                .map(|rule| serde_json::from_value(rule).unwrap());
+            let policy = Policy::new(rules.collect(), default);
+            assert_eq!(policy.may_ask(tool), asks, "{written}, else {default}");
+        }
     }
 }

@@ -79,9 +79,6 @@ impl Rule {
     /// Returns `true` if the rule concerns calls of the tool that get this one of its plans, by
     /// everything but their arguments.
     pub(super) fn concerns(&self, caller: &Caller, tool: &Tool, applied: Applied) -> bool {
-        let plan = tool.plan_applied(applied);
-        let hints = &tool.resolved_applied(applied).annotations;
-        let security = hints.security_level.unwrap_or(SecurityLevel::Public);
         let (principal, credential) = (caller.principal.as_str(), &caller.credential);
         let is_principal = |glob: &Glob| {
             glob.fits(principal)
@@ -95,6 +92,20 @@ impl Rule {
             let scopes = credential.scopes.as_ref();
             scopes.is_some_and(|scopes| scopes.contains(scope))
         };
+        self.fits(tool, applied)
+            && self.principal.admits(is_principal)
+            && self.role.admits(|role| credential.roles.contains(role))
+            && self.scope.admits(has_scope)
+            && self
+                .issuer
+                .admits(|glob| issuer.is_some_and(|issuer| glob.fits(issuer)))
+    }
+
+    /// Returns `true` if the rule concerns such calls of some caller, with some arguments.
+    pub(super) fn fits(&self, tool: &Tool, applied: Applied) -> bool {
+        let plan = tool.plan_applied(applied);
+        let hints = &tool.resolved_applied(applied).annotations;
+        let security = hints.security_level.unwrap_or(SecurityLevel::Public);
         // a rule that allows a restricted tool has to name a role
         let is_careless =
             self.then != Then::Deny && self.role.elements().is_empty() && plan.limits.restricted;
@@ -106,11 +117,11 @@ impl Rule {
                 .admits(|level| *level == plan.effect.safety_level())
             && self.security.admits(|level| *level == security)
             && self.tag.admits(|tag| plan.route.tags.contains(tag))
-            && self.principal.admits(is_principal)
-            && self.role.admits(|role| credential.roles.contains(role))
-            && self.scope.admits(has_scope)
-            && self
-                .issuer
-                .admits(|glob| issuer.is_some_and(|issuer| glob.fits(issuer)))
+    }
+
+    /// Returns `true` if whom it concerns and with which arguments is not limited.
+    pub(super) fn is_for_all(&self) -> bool {
+        let of_all = self.principal.admits(|_| false) && self.issuer.admits(|_| false);
+        of_all && self.role.admits(|_| false) && self.scope.admits(|_| false) && self.when.is_none()
     }
 }

@@ -236,7 +236,7 @@ fn forbidden(needed: Role, credential: &Credential) -> Response {
 fn answer(refused: Refused) -> Response {
     let text = refused.message.into_owned();
     let error = ToolError::new(ErrorKind::Unauthorized, Delivery::NotSent, text);
-    let mut answer = http::json(refused.status, &view::error(&error));
+    let mut answer = http::json(refused.status, &view::refusal(&error));
     if let Some(challenge) = refused.challenge {
         answer.headers_mut().insert(WWW_AUTHENTICATE, challenge);
     }

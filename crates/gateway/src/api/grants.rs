@@ -95,6 +95,7 @@ async fn given(runtime: &Runtime, caller: &Caller, body: &[u8]) -> Result<Value,
     let grant = approvals.grant(grant).await;
     let grant = grant.map_err(|error| refused(&error))?;
     tracing::info!(id = %grant.id, tool = %order.tool, by = %grant.by, "a grant is given");
+    audit(runtime, &grant, "granted", &grant.by);
     Ok(view(&grant, runtime))
 }
 
@@ -111,9 +112,31 @@ pub(super) async fn revoke(
         let done = approvals.revoke(&grant.id).await;
         done.map_err(|error| refused(&error))?;
         tracing::info!(id = %grant.id, by = %caller.principal, "a grant is revoked");
+        audit(&runtime, &grant, "revoked", &caller.principal);
         Ok(view(&grant, &runtime))
     };
     respond(revoked.await)
+}
+
+/// Records in the audit log, if there is one, what happens to a grant.
+fn audit(runtime: &Runtime, grant: &Grant, outcome: &str, by: &Principal) {
+    let pattern = json!(grant.when).to_string();
+    let pattern = runtime.redactor.redact(pattern.as_bytes());
+    let members = json!({
+        "outcome": outcome,
+        "grant": grant.id,
+        "set": grant.set,
+        "tool": grant.tool,
+        "principal": grant.principal.as_ref().map(Principal::as_str),
+        "when": serde_json::from_str::<Value>(&pattern).unwrap_or_default(),
+        "uses": grant.uses.map_or_else(|| "unlimited".into(), |uses| json!(uses)),
+        "used": grant.used,
+        "expires": time(grant.expires_ms),
+        "by": by.as_str(),
+    });
+    if let (Some(log), Value::Object(members)) = (runtime.stack.audit(), members) {
+        log.note_approval(&members);
+    }
 }
 
 /// Adds the grants that would answer to an explanation: of a call, or of some call of the tool.

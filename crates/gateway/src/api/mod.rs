@@ -148,7 +148,7 @@ fn invalid(message: String) -> ToolError {
 }
 
 fn refuse(status: StatusCode, message: String) -> Response {
-    json(status, &view::error(&invalid(message)))
+    json(status, &view::refusal(&invalid(message)))
 }
 
 /// Refuses a POST whose content type is not JSON: a page of any site may send such a request
@@ -197,7 +197,12 @@ async fn explain(
     let layer = stack.approval_layer();
     match explained {
         Ok(explanation) => {
-            let mut view = view::explanation(&explanation, layer);
+            let ask = explanation.call.as_ref().and_then(|call| {
+                let (applied, read) = (call.applied(), call.arguments());
+                let policy = stack.policy()?;
+                policy.decide(call.caller(), call.tool(), applied, read).ask
+            });
+            let mut view = view::explanation(&explanation, layer, ask.as_deref());
             grants::explain(&runtime, &explanation, &mut view).await;
             json(StatusCode::OK, &view)
         }
@@ -321,7 +326,7 @@ fn stopping(runtime: &Runtime) -> Option<Response> {
     runtime.stop.closing.is_cancelled().then(|| {
         let why = "the gateway is stopping";
         let error = ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, why);
-        json(StatusCode::SERVICE_UNAVAILABLE, &view::error(&error))
+        json(StatusCode::SERVICE_UNAVAILABLE, &view::refusal(&error))
     })
 }
 
@@ -355,5 +360,5 @@ fn refusal(error: &ToolError) -> Response {
         ErrorKind::UnknownTool => StatusCode::NOT_FOUND,
         _ => StatusCode::BAD_REQUEST,
     };
-    json(status, &view::error(error))
+    json(status, &view::refusal(error))
 }

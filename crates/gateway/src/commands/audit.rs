@@ -57,7 +57,8 @@ fn show_records(args: &Show) -> Outcome {
     }
     for (record, _) in &mut found {
         let of = |path| record.pointer(path).and_then(Value::as_str);
-        if let (Some(outcome), Some(by)) = (of("/outcome"), of("/decision/by")) {
+        let by = of("/decision/by").or_else(|| of("/by"));
+        if let (Some(outcome), Some(by)) = (of("/outcome"), by) {
             record["outcome"] = format!("{outcome} ({by})").into();
         }
     }
@@ -118,8 +119,8 @@ fn show_report(report: &Report) {
     ));
     for (level, count) in &report.approvals {
         let tools = format_args!("of tools with the security level {level}");
-        let count = counted(count, "request for approval");
-        output::line(format_args!("  {count} {tools}"));
+        let count = counted(count, "request");
+        output::line(format_args!("  {count} for approval {tools}"));
     }
     if let (Some((first, from)), Some((last, to))) = (&report.first, &report.last) {
         output::line(format_args!("  from {first} at {from} to {last} at {to}"));
@@ -136,14 +137,14 @@ fn show_report(report: &Report) {
     }
     #[rustfmt::skip]
     let counts = [
-        (report.unclosed, "processes ended without closing the log: their last answered calls may \
-                           have no record"),
-        (report.torn, "partial lines at the end of files, left by killed processes"),
-        (report.lost, "calls have no record: the file could not be written"),
-        (report.suppressed, "refusals have no record: there were too many"),
+        (report.unclosed, "process", " ended without closing the log: the last calls answered then \
+                           may have no record"),
+        (report.torn, "partial line", ", cut off when a process was killed"),
+        (report.lost, "call", " without a record: the file could not be written"),
+        (report.suppressed, "refusal", " without a record: there were too many"),
     ];
-    for (count, what) in counts.into_iter().filter(|(count, _)| *count > 0) {
-        output::line(format_args!("  {count} {what}"));
+    for (count, word, what) in counts.into_iter().filter(|(count, ..)| *count > 0) {
+        output::line(format_args!("  {}{what}", counted(&count, word)));
     }
     if report.oldest > 1 {
         output::line(format_args!(

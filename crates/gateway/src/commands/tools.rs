@@ -64,7 +64,10 @@ fn show_groups(mut tools: Vec<Value>, as_json: bool) {
         output::heading(heading);
         match of_level.is_empty() {
             true => output::line("none"),
-            false => table::print("tool=name effect category confirm", &of_level),
+            false => {
+                let rows: Vec<_> = of_level.iter().map(row).collect();
+                table::print("tool=name effect category confirm", &rows);
+            }
         }
     }
 }
@@ -79,12 +82,15 @@ pub(crate) fn show(tools: &[Value]) {
     table::print(&columns, &rows);
 }
 
-/// Adds to the lifetime by how much it is served by now where it is learned, and to the source the
-/// number of rules over arguments that may change a call's plan.
+/// Adds to the lifetime by how much it is served by now where it is learned, to the source the
+/// number of rules over arguments that may change a call's plan, and whether only a rule may ask.
 fn row(tool: &Value) -> Value {
     let mut row = tool.clone();
     if let Some(seconds) = tool["evidence"]["served_s"].as_f64() {
         row["cache"] = format!("learned:{seconds}s").into();
+    }
+    if tool["confirm"] == false && tool["rule_may_ask"] == true {
+        row["confirm"] = "rule".into();
     }
     if let Some(rules) = tool["argument_rules"].as_u64() {
         let rules = counted(&rules, "rule");

@@ -185,6 +185,44 @@ async fn rules_ask_about_arguments_and_name_who_approves() {
         tokio::spawn(async move { answered(request).await })
     };
     let note = |text: &str| json!({"order_id": 2, "text": text});
+    let here = gateway.here();
+    for (tool, arguments, rule, said) in [
+        (
+            "orders__add_note",
+            note("x"),
+            json!({"rule": "notes", "by": "operator", "approvers": ["security"]}),
+            "Rule `notes` asks about the call: an operator with the role `security` approves it.",
+        ),
+        (
+            "orders__add_note",
+            note("hi"),
+            Value::Null,
+            "rule `greetings`",
+        ),
+        (DELETE, order(1), Value::Null, "waits for an operator"),
+    ] {
+        let explain = ["explain", tool, &arguments.to_string(), "--json"];
+        let shown = ends(&[&explain[..], &here].concat()).await;
+        let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+        assert_eq!(shown["ask"], rule, "{shown}");
+        assert!(shown["text"].as_str().unwrap().contains(said), "{shown}");
+    }
+    for (args, expected) in [
+        (&["tools"][..], ["no  ", "rule", "yes "]),
+        (&["tools", "--by-safety"], ["no", "rule", "yes"]),
+        (
+            &["tools", "--json"],
+            [r#""rule_may_ask":false"#, r#""rule_may_ask":true"#, ""],
+        ),
+    ] {
+        let shown = ends(&[args, &here].concat()).await;
+        let names = ["orders__get_order", "orders__add_note", DELETE];
+        for (name, expected) in names.into_iter().zip(expected) {
+            let mut rows = text(&shown.stdout).lines();
+            let row = rows.find(|row| row.contains(name)).unwrap();
+            assert!(row.contains(expected), "{expected}: {row}");
+        }
+    }
     let done = call("orders__add_note", note("hi")).await.unwrap();
     assert!(!said(&answer_of(&done.1)).contains("waits"), "{done:?}");
     let waits = call("orders__add_note", note("x"));
@@ -267,5 +305,35 @@ async fn a_config_in_which_no_one_could_answer_is_refused() {
             assert_eq!(done.status.code(), Some(2), "{done:?}");
             assert!(text(&done.stderr).contains(expected), "{done:?}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_check_names_each_fault_of_approvals_and_warns_of_missing_roles() {
+    let check = async |config: String| {
+        let file = file((config + &shop()).replace("CALLWARD", crate::support::CALLWARD));
+        let path = file.path().to_str().unwrap();
+        let done = ends(&["serve", "--check", "--config", path]).await;
+        (done.status.success(), text(&done.stderr).to_owned())
+    };
+    let faults = "[approvals]\nexpires = \"0s\"\ncool_off = \"2days\"\npending = 0\n\
+                  [approvals.webhook]\nurl = \"ftp://x\"\nsecret = \"short\"\n";
+    let (passes, printed) = check(faults.to_owned()).await;
+    assert!(!passes);
+    for (place, fault) in [
+        (":2:11: `approvals.expires`", "is not between"),
+        (":3:12: `approvals.cool_off`", "is above"),
+        (":4:11: `approvals.pending`", "is 0"),
+        (":5:12: `approvals.webhook`", "`url` must be"),
+        (":5:12: `approvals.webhook`", "`secret` must have"),
+    ] {
+        let fault = format!("{place}: {fault}");
+        assert_eq!(printed.matches(&fault).count(), 1, "{fault} in {printed}");
+    }
+    let rule = "[[authorize]]\nthen = \"ask\"\napprovers = [\"lead\"]\n";
+    for (roles, warns) in [("[approvals]\n", true), ("[auth]\nkeys = true\n", false)] {
+        let (passes, printed) = check(format!("{rule}{roles}")).await;
+        let warned = printed.contains("`authorize.1.approvers`: no operator has a role");
+        assert_eq!((passes, warned), (true, warns), "{printed}");
     }
 }

@@ -331,7 +331,7 @@ async fn a_log_that_was_not_closed_is_whole_and_verify_says_so() {
     Gateway::configured(&config).await.stopped().await;
     let (code, found, shown) = verified(&path).await;
     assert!(shown.contains(": whole: "), "{shown}");
-    let unclosed = "1 processes ended without closing";
+    let unclosed = "1 process ended without closing";
     assert!(shown.contains(unclosed), "{shown}");
     let found = (code, &found["closed"], &found["unclosed"]);
     assert_eq!(found, (Some(0), &json!(true), &json!(1)));

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::approvals::{DELETE, approvals, config, deleted, id, order, pending};
+use crate::audit::records;
 use crate::support::{Gateway, ends, result, text};
 
 const WHEN: &str = r#"{"order_id": {"one_of": [1, 2, 3]}}"#;
@@ -10,7 +11,10 @@ const TOOL: &str = "orders.delete_order";
 
 #[tokio::test]
 async fn a_grant_answers_as_many_calls_as_it_says_until_it_is_revoked() {
-    let gateway = Gateway::configured(&config("hold = \"0s\"")).await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.jsonl");
+    let audit = format!("[audit]\npath = {path:?}\nopen_world_path = {path:?}\n");
+    let gateway = Gateway::configured(&format!("{audit}{}", config("hold = \"0s\""))).await;
     for (args, expected) in [
         (&["grant", TOOL][..], "conditions over its arguments"),
         (&["grant", TOOL, "--when", "{}"], "at least one condition"),
@@ -28,6 +32,7 @@ async fn a_grant_answers_as_many_calls_as_it_says_until_it_is_revoked() {
     ] {
         let (done, printed) = approvals(&gateway, args).await;
         assert!(!done && printed.contains(expected), "{printed}");
+        assert!(!printed.contains("not_sent"), "{printed}");
     }
     let grant = [
         "grant",
@@ -83,6 +88,56 @@ async fn a_grant_answers_as_many_calls_as_it_says_until_it_is_revoked() {
     assert!(done && printed.contains("is revoked"), "{printed}");
     let (done, printed) = approvals(&gateway, &["revoke", short]).await;
     assert!(!done && printed.contains("no grant"), "{printed}");
+    let secret = r#"{"order_id": 4, "api_key": "hunter2"}"#;
+    let grant = ["grant", TOOL, "--when", secret, "--uses", "unlimited"];
+    assert!(approvals(&gateway, &grant).await.0);
+    gateway.stopped().await;
+
+    let of = |members: [&str; 6]| -> Vec<Value> {
+        let audited = records(&path, "approval").into_iter();
+        let audited = audited.filter(|record| record.get("grant").is_some());
+        audited
+            .map(|record| members.map(|member| record[member].clone()).into())
+            .collect()
+    };
+    let when: Value = serde_json::from_str(WHEN).unwrap();
+    let any = json!({"order_id": 4, "api_key": "[redacted]"});
+    assert_eq!(
+        of(["outcome", "by", "principal", "uses", "used", "when"]),
+        [
+            json!(["granted", "operator", "anonymous", 2, 0, when]),
+            json!(["revoked", "operator", "anonymous", 2, 2, when]),
+            json!(["granted", "operator", null, "unlimited", 0, any]),
+        ]
+    );
+    let (id, ends_at) = (&listed[0]["id"], &listed[0]["expires"]);
+    for named in &of(["grant", "expires", "set", "tool", "kind", "request"])[..2] {
+        let expected = json!([id, ends_at, "orders", "delete_order", "approval", null]);
+        assert_eq!(*named, expected);
+    }
+    // the calls that no one approved were not made
+    let calls = records(&path, "call");
+    let refused: Vec<_> = calls
+        .iter()
+        .filter(|call| call["outcome"] == "refused")
+        .map(|call| (&call["tool"], &call["decision"]["by"]))
+        .collect();
+    let expected = (&json!("delete_order"), &json!("approval"));
+    assert_eq!(refused, [expected, expected]);
+    let path = path.to_str().unwrap();
+    let shown = ends(&["audit", "show", path, "--tool", "delete_order"]).await;
+    let shown = text(&shown.stdout);
+    assert!(
+        shown.contains("orders  delete_order  revoked (operator)"),
+        "{shown}"
+    );
+    let verified = ends(&["audit", "verify", path]).await;
+    let verified = text(&verified.stdout);
+    assert!(verified.contains(": whole: "), "{verified}");
+    assert!(
+        verified.contains("2 requests for approval of tools"),
+        "{verified}"
+    );
 }
 
 #[tokio::test]

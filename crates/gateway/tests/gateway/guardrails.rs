@@ -52,6 +52,19 @@ async fn rules_refuse_redact_count_and_are_explained() {
     let shown = text(&shown.stdout);
     assert!(shown.contains(r#"deny "order_id = 2""#), "{shown}");
     assert!(shown.contains("rule 2: max_calls (hour 2)"), "{shown}");
+    for (order, refused) in [(1, false), (2, true)] {
+        let order = json!({"order_id": order}).to_string();
+        let explain = ["explain", "orders__get_order", &order, "--json"];
+        let shown = ends(&[&explain[..], &gateway.here()].concat()).await;
+        let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+        let why =
+            "guardrail 1 refuses the call of `get_order`: calls are denied where order_id = 2";
+        let is_refused = |one: &Value| one["verdict"] == "refused" && one["reason"] == why;
+        let decisions = shown["trail"]["decisions"].as_array().unwrap();
+        assert_eq!(decisions.iter().any(is_refused), refused, "{shown}");
+        let text = shown["text"].as_str().unwrap();
+        assert_eq!(text.contains(why), refused, "{text}");
+    }
 }
 
 /// Starts a service that answers as the text of the note says, and returns its URL.

@@ -7,7 +7,9 @@ use tokio::io::AsyncReadExt;
 
 use crate::clients::greeting;
 use crate::scripted::Script;
-use crate::support::{CALLWARD, Pipe, callward, file, signal, text, within};
+use crate::support::{
+    CALLWARD, Pipe, callward, ends, file, registered, signal, text, until, within,
+};
 
 #[tokio::test]
 async fn the_tools_are_those_of_the_wrapped_server_byte_for_byte() {
@@ -151,5 +153,26 @@ async fn the_end_of_the_input_logs_no_warning() {
         stderr.read_to_string(&mut said).await.unwrap();
         assert!(said.contains(" INFO "), "{said}");
         assert!(!said.contains(" WARN "), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn commands_find_run_over_http_by_its_config() {
+    let [config, other] = ["[servers.shop]\ncommand = \"false\"\n", ""].map(file);
+    let [path, other] = [&config, &other].map(|file| file.path().to_str().unwrap());
+    let state = tempfile::tempdir().unwrap();
+    let state_dir = ["--state-dir", state.path().to_str().unwrap()];
+    let run = ["run", "--http", "127.0.0.1:0", "--config", path];
+    let run = [&run[..], &state_dir, &["--", CALLWARD, "sample"]].concat();
+    let _running = callward(&run).spawn().unwrap();
+    until("the registration", || async {
+        (!registered(state.path()).is_empty()).then_some(())
+    })
+    .await;
+    for (config, expected) in [(path, r#""id":"shop""#), (other, "but others are")] {
+        let servers = ["servers", "--json", "--config", config];
+        let done = ends(&[&servers[..], &state_dir].concat()).await;
+        let printed = format!("{}{}", text(&done.stdout), text(&done.stderr));
+        assert!(printed.contains(expected), "{printed}");
     }
 }

@@ -11,7 +11,8 @@ use callward::auth::rules::Then;
 use callward::core::infer::Lexicon;
 use callward::core::{BaggageFilter, InvalidConfig, Lifetime, RuleSet};
 use callward::telemetry::export::OtlpConfig;
-use callward_auth::tokens::Tokens;
+use callward_auth::signed::Signer;
+use callward_auth::tokens::{Secret, Tokens};
 use callward_auth::webhook::Webhook;
 use callward_auth::{ResourceMetadata, TrustedProxy};
 use callward_mcp::server::{HostPattern, OriginPattern};
@@ -107,6 +108,14 @@ impl Faults<'_, '_> {
         result.map_err(|error| self.at(key, error.to_string())).ok()
     }
 
+    /// Reports why a service cannot be asked, and what is wrong with its secret beside that.
+    fn service<T>(&mut self, key: &str, made: Result<T, String>, secret: &Secret) {
+        let faults = BTreeSet::from([made.err(), Signer::new(secret).err()]);
+        for fault in faults.into_iter().flatten() {
+            self.at(key, fault);
+        }
+    }
+
     /// Checks each element of a list; elements are counted from 1.
     fn each<T, E: std::fmt::Display>(
         &mut self,
@@ -168,9 +177,13 @@ impl Faults<'_, '_> {
         });
         if let Some(approvals) = &config.approvals {
             self.layer("approvals", approvals, |it| it.layer().validate());
-            let webhook = approvals.webhook.as_ref().map(webhook::Webhook::new);
-            let webhook = webhook.map_or(Ok(()), |webhook| webhook.map(drop));
-            self.ok(webhook, "approvals.webhook");
+            if let Some(asked) = &approvals.webhook {
+                self.service(
+                    "approvals.webhook",
+                    webhook::Webhook::new(asked),
+                    &asked.secret,
+                );
+            }
         }
         let (path, open_world) = (&config.audit.path, &config.audit.open_world_path);
         for (key, path) in [("audit.path", path), ("audit.open_world_path", open_world)] {
@@ -220,9 +233,9 @@ impl Faults<'_, '_> {
         if let Err(error) = tls.check() {
             self.at(error.key, error.message);
         }
-        let webhook = config.authorize_webhook.as_ref();
-        let webhook = webhook.map_or(Ok(()), |webhook| Webhook::new(webhook).map(drop));
-        self.ok(webhook, "authorize_webhook");
+        if let Some(asked) = &config.authorize_webhook {
+            self.service("authorize_webhook", Webhook::new(asked), &asked.secret);
+        }
         let pattern = str::parse::<HostPattern>;
         self.each(&http.allowed_hosts, "http.allowed_hosts", pattern);
         self.each(&config.admin.allowed_hosts, "admin.allowed_hosts", pattern);

@@ -294,7 +294,8 @@ impl Faults<'_, '_> {
             self.expect(has_service, &dotted(&root, "webhook"), expected);
         }
         if let Some(webhook) = &guardrails.webhook {
-            self.ok(crate::guardrails::service(webhook), "guardrails.webhook");
+            let service = crate::guardrails::service(webhook);
+            self.service("guardrails.webhook", service, &webhook.secret);
             let most = "expected at most 1 min";
             let is_short = webhook.timeout <= Duration::from_secs(60);
             self.expect(is_short, "guardrails.webhook.timeout", most);
