@@ -56,7 +56,7 @@ pub(crate) fn noting(approvals: &Approvals, audit: &callward_audit::AuditLayer) 
             "note": decision.and_then(|decision| decision.note.as_deref()),
         });
         if let Value::Object(members) = members {
-            log.note_approval(&members);
+            log.note_approval(members);
         }
     });
 }

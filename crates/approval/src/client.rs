@@ -63,8 +63,12 @@ fn form(asked: &Asked) -> Bytes {
     );
     let arguments = redactor.redact(asked.arguments.as_bytes());
     let shown = |text: &str| one_line(text, MAX_CHARS);
+    let hidden = match *arguments == *asked.arguments {
+        true => "",
+        false => "\nWhat is named like a secret, or looks like one, runs but is not shown.",
+    };
     let message = format!(
-        "Callward asks whether this call may run.\nTool: {} of {} ({})\nArguments: {}\nReason: {}",
+        "Callward asks whether this call may run.\nTool: {} of {} ({})\nArguments: {}{hidden}\nReason: {}",
         shown(asked.tool.as_str()),
         asked.set,
         asked.effect,
@@ -191,7 +195,8 @@ mod tests {
         );
         let is_shown = |c: char| c == '\n' || !is_invisible(c);
         assert!(message.chars().all(is_shown), "{message}");
-        assert_eq!(message.lines().count(), 4, "{message}");
+        assert_eq!(message.lines().count(), 5, "{message}");
+        assert!(message.contains("runs but is not shown"), "{message}");
         assert_eq!(form["requestedSchema"]["required"][0], "approve");
     }
 }

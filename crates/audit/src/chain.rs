@@ -74,6 +74,14 @@ impl Seal {
         }
     }
 
+    /// Seals a digest: who has no key cannot guess what it is of.
+    pub(crate) fn of_digest(&self, digest: &str) -> String {
+        match self {
+            Self::Plain => digest.to_owned(),
+            Self::Keyed(_) => self.hash(digest.as_bytes()),
+        }
+    }
+
     pub(crate) fn hash(&self, bytes: &[u8]) -> String {
         match self {
             Self::Plain => hex(&Sha256::digest(bytes)),

@@ -126,7 +126,7 @@ impl Recorder {
             json!({
                 "request": it.request,
                 "outcome": it.outcome,
-                "arguments_digest": it.arguments_digest,
+                "arguments_digest": self.seal.of_digest(&it.arguments_digest),
                 "by": it.by.as_ref().map(|by| by.as_str()),
                 "channel": it.channel,
             })

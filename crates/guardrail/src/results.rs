@@ -1,5 +1,6 @@
 //! The layer that counts executions and checks results.
 
+use std::borrow::Cow;
 use std::future::ready;
 use std::task::{Context, Poll};
 
@@ -151,18 +152,27 @@ impl Guardrails {
     fn without_credentials(&self, call: &ToolCall, mut error: ToolError) -> ToolError {
         let mut rules = self.concerning(call);
         if rules.any(|(_, rule)| rule.credentials.results.is_some()) {
-            let quoted = serde_json::Value::from(&*error.message).to_string();
-            let shown = credentials(&quoted);
-            if let Some(text) = shown.and_then(|found| serde_json::from_str(&found.text).ok()) {
-                let text: String = text;
-                error.message = text.into();
-            }
+            clean(&mut error.message);
+            let attempts = error.history.iter().cloned().map(|mut attempt| {
+                clean(&mut attempt.message);
+                attempt
+            });
+            error.history = attempts.collect();
             let data = error.data.as_deref().map(String::from_utf8_lossy);
             if let Some(found) = data.and_then(|data| credentials(&data)) {
                 error.data = Some(found.text.into());
             }
         }
         error
+    }
+}
+
+/// Leaves credentials out of a text.
+fn clean(text: &mut Cow<'static, str>) {
+    let quoted = serde_json::Value::from(&**text).to_string();
+    let found = credentials(&quoted);
+    if let Some(clean) = found.and_then(|found| serde_json::from_str::<String>(&found.text).ok()) {
+        *text = clean.into();
     }
 }
 

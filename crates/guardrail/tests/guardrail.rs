@@ -7,8 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use callward_core::{
     Annotations, AnyOf, ArgumentRule, BoxFuture, CallRecord, Caller, Condition, Delivery, Effect,
-    ErrorKind, Hints, Inferred, Principal, Profile, Refinements, SessionId, Tool, ToolCall,
-    ToolError, ToolGlob, ToolOutput, Trust, When,
+    ErrorKind, FailedAttempt, Hints, Inferred, Principal, Profile, Refinements, SessionId, Tool,
+    ToolCall, ToolError, ToolGlob, ToolOutput, Trust, When,
 };
 use callward_guardrail::{
     ArgumentGuard, ArgumentGuardLayer, Guardrails, ResultGuard, ResultGuardLayer, Rule, Screen,
@@ -312,12 +312,14 @@ async fn results_are_redacted_withheld_and_marked() {
     }
     let mut error = ToolError::new(ErrorKind::ServerFault, Delivery::Answered, TOKEN);
     error.data = Some(format!("[\"{TOKEN}\"]").into());
+    error.history = [FailedAttempt::new(&error, Duration::ZERO)].into();
     let server = MockService::sequence(vec![Err(error)]);
     let error = one(redact, &server)
         .oneshot(remove(json!({})))
         .await
         .unwrap_err();
     assert_eq!(error.message, "[redacted]");
+    assert_eq!(error.history[0].message, "[redacted]");
     assert_eq!(error.data.as_deref(), Some(&b"[\"[redacted]\"]"[..]));
 }
 

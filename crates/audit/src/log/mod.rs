@@ -172,8 +172,11 @@ impl AuditLog {
 
     /// Records what happens to a request for approval: a record of the kind `approval` with these
     /// members. Never waits: with a full queue the record is dropped and counted.
-    pub fn note_approval(&self, members: &Map<String, Value>) {
-        let event = Event::Noted(time::now(), event::noted("approval", members));
+    pub fn note_approval(&self, mut members: Map<String, Value>) {
+        if let Some(Value::String(digest)) = members.get_mut("arguments_digest") {
+            *digest = self.0.recorder.seal.of_digest(digest);
+        }
+        let event = Event::Noted(time::now(), event::noted("approval", &members));
         drop(self.send(event, self.try_permits(1)));
     }
 

@@ -17,7 +17,6 @@ use axum::routing::get;
 use callward::approval::questions::{Answer, Pending, QuestionKind, Questions, Secret};
 use callward::core::{is_invisible, written_out};
 use serde_json::Value;
-use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use url::form_urlencoded;
 
@@ -29,10 +28,8 @@ pub(crate) const PATH: &str = "/ask/";
 
 /// The longest body, in bytes.
 const MAX_BODY: usize = 64 << 10;
-/// How long a body may take, with the wait for its turn.
-const BODY_TIMEOUT: Duration = Duration::from_secs(30);
-/// How many bodies are read at a time.
-static BODIES: Semaphore = Semaphore::const_new(4);
+/// How long a body may take.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 type Page = State<(Questions, Arc<Access>)>;
 
@@ -85,10 +82,7 @@ async fn take(State(state): Page, Path(token): Path<String>, request: Request) -
         return ended();
     };
     let again = |status, why: &str| form(status, &question, why);
-    let body = timeout(BODY_TIMEOUT, async {
-        let _turn = BODIES.acquire().await;
-        to_bytes(request.into_body(), MAX_BODY).await
-    });
+    let body = timeout(BODY_TIMEOUT, to_bytes(request.into_body(), MAX_BODY));
     let Ok(Ok(body)) = body.await else {
         return again(StatusCode::BAD_REQUEST, "It is too long, or took too long.");
     };

@@ -284,7 +284,6 @@ pub(super) struct Summary<'a> {
     reason: &'a str,
     by: Approver,
     roles: &'a [String],
-    arguments_digest: &'a str,
     created: Timestamp,
     expires: Timestamp,
     /// How long it can still be decided, or run.
@@ -311,7 +310,6 @@ pub(super) fn summary<'a>(request: &'a Request, runtime: &Runtime) -> Summary<'a
         reason: &asked.reason,
         by: asked.by,
         roles: &asked.roles,
-        arguments_digest: &asked.arguments_digest,
         created: time(request.created_ms),
         expires: time(request.expires_ms),
         left_s: is_waiting.then(|| left(request.expires_ms).as_secs()),

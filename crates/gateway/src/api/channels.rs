@@ -30,7 +30,7 @@ const MAX_ANSWER: usize = 16 * 1024;
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest name of who answers, in bytes.
 const MAX_NAME: usize = 256;
-const ANSWER: &str = "an object with `id`, `approves`, `by` (1 to 256 visible bytes), and perhaps \
+const ANSWER: &str = "an object with `id`, `approves`, `by` (1 to 256 visible bytes, no space at an end), and perhaps \
                       `roles` and `note`";
 
 /// Sends each request that is new or has another state, from now on. A reader that falls behind
@@ -119,7 +119,7 @@ async fn answered(
         return Err(unsigned());
     }
     let is_name = (1..=MAX_NAME).contains(&answer.by.len());
-    if !is_name || answer.by.chars().any(is_invisible) {
+    if !is_name || answer.by.trim() != answer.by || answer.by.chars().any(is_invisible) {
         return Err(invalid(&format_args!("found {:?}", answer.by)));
     }
     let note = checked(answer.note).map_err(|error| invalid(&error))?;

@@ -135,7 +135,7 @@ fn audit(runtime: &Runtime, grant: &Grant, outcome: &str, by: &Principal) {
         "by": by.as_str(),
     });
     if let (Some(log), Value::Object(members)) = (runtime.stack.audit(), members) {
-        log.note_approval(&members);
+        log.note_approval(members);
     }
 }
 

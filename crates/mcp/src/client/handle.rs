@@ -248,6 +248,12 @@ impl Upstream {
             if output.status() != OutputStatus::InputRequired {
                 return Ok(output);
             }
+            if self
+                .server_info()
+                .is_some_and(|info| info.era == Era::Legacy)
+            {
+                return Err(rounds::of_legacy());
+            }
             let required = InputRequired::read(&output, call.capabilities)?;
             if call.client.as_ref().is_some_and(CallClient::takes_rounds) {
                 return Ok(output);

@@ -125,6 +125,11 @@ fn unanswerable() -> ToolError {
     ToolError::new(ErrorKind::InvalidCall, Delivery::Answered, text)
 }
 
+/// The error of a server of a revision without rounds that answers with one.
+pub(super) fn of_legacy() -> ToolError {
+    fault("the server asks for input by a round, which its revision of MCP does not have")
+}
+
 pub(super) fn too_many() -> ToolError {
     fault(format!(
         "the server asks for input in more than {MAX_ROUNDS} rounds"

@@ -84,6 +84,11 @@ async fn the_answer_is_none() {
     let round = r#"{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list"}}}"#;
     let error = server.fail(&upstream, |asked| asked.result(round)).await;
     assert_documented("a result asks for what the client did not declare", &error);
+    // of a revision without rounds
+    let (upstream, mut server) = legacy_http("s").await;
+    let round = r#"{"resultType":"input_required","requestState":"a"}"#;
+    let error = server.fail(&upstream, |asked| asked.result(round)).await;
+    assert_documented("an answer cannot be read", &error);
 }
 
 #[tokio::test]
