@@ -3,19 +3,24 @@
 use callward_core::{ToolOutput, one_line};
 use serde_json::json;
 
-use crate::clock::shown;
-use crate::{Request, State};
+use crate::clock::{millis, shown};
+use crate::{ApprovalConfig, Request, State};
 
 /// The key in the `_meta` of such an answer: an object with `state`, `request`, `expires`,
-/// `ask_again` and `note`. It is no `structuredContent`, which clients check by the tool's schema.
+/// `ask_again` and `note`; a denial expires with its cool-off. It is no `structuredContent`, which
+/// clients check by the tool's schema.
 pub const APPROVAL_META: &str = "io.callward/approval";
 
 /// How much of a reviewer's note a model gets.
 const MAX_NOTE_CHARS: usize = 1_000;
 
 /// Returns the answer for a request, in this state, that lets no call run.
-pub(crate) fn of(request: &Request, state: State) -> ToolOutput {
-    let (id, expires) = (&request.id, shown(request.expires_ms));
+pub(crate) fn of(request: &Request, state: State, config: &ApprovalConfig) -> ToolOutput {
+    let id = &request.id;
+    let expires = shown(match state {
+        State::Denied => request.since_ms.saturating_add(millis(config.cool_off)),
+        _ => request.expires_ms,
+    });
     let note = request
         .decision
         .as_ref()

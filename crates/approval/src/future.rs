@@ -51,7 +51,7 @@ pub(crate) async fn ask<S: ToolService>(
             let comes_again = call.takes_rounds && !approvals.is_closed();
             return Ok(match request.state {
                 State::Pending if comes_again => ToolOutput::waits(),
-                state => answer::of(&request, state),
+                state => answer::of(&request, state, approvals.config()),
             });
         }
         ready(&mut inner).await?;
@@ -65,7 +65,7 @@ pub(crate) async fn ask<S: ToolService>(
             // the same, or the time was over
             Err(ApprovalError::Ended { state, .. }) => {
                 note(&call, &request, state);
-                return Ok(answer::of(&request, state));
+                return Ok(answer::of(&request, state, approvals.config()));
             }
             Err(error) => return Err(error.into()),
         }

@@ -100,6 +100,10 @@ fn check(layer: &AuthorizeLayer, call: &ToolCall) -> Result<Option<Arc<Ask>>, To
     let mut error = match ruling.verdict {
         Verdict::Allow => return Ok(None),
         Verdict::Ask if layer.can_ask => return Ok(ruling.ask),
+        Verdict::Deny if policy.lists(call.caller(), tool) => refused(
+            ErrorKind::Unauthorized,
+            "a rule denies the call with these arguments; with others it may pass".to_owned(),
+        ),
         Verdict::Deny => {
             let own = || format!("{}.{}", tool.set(), tool.name());
             let asked = call.asked_as.as_deref();

@@ -256,6 +256,15 @@ async fn the_layer_refuses_before_anything_is_sent() {
             assert_eq!(error.rpc_code(), unknown.rpc_code());
         }
     }
+    // of a tool that is listed
+    let rule = json!({"when": {"a": 1}, "then": "deny"});
+    let service = ServiceBuilder::new()
+        .layer(AuthorizeLayer::new(Arc::new(policy([rule]))))
+        .service(MockService::counting());
+    let error = service.oneshot(call(&tool, json!({"a": 1}))).await;
+    let error = error.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Unauthorized);
+    assert!(error.message.contains("with these arguments"), "{error}");
     let asks = AuthorizeLayer::new(Arc::new(policy([json!({"then": "ask"})])));
     let service = ServiceBuilder::new()
         .layer(asks)

@@ -90,6 +90,7 @@ fn questions(runtime: &Runtime, call: &ToolCall, tool: &str) -> Option<BTreeMap<
         let about = member.get("description").and_then(Value::as_str);
         let (shown, about) = (one_line(name, MAX_TEXT), about.unwrap_or_default());
         let question = format!("The tool `{tool}` needs `{shown}` to run. {about}");
+        let question = question.trim_end();
         let with = |question: Question, (key, value): (String, _)| question.with(&key, value);
         let question = member.into_iter().fold(Question::secret(question), with);
         questions.insert(name.to_owned(), question);

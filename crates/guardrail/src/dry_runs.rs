@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use callward_core::{FingerprintKey, Members, ToolCall};
+use callward_core::{FingerprintKey, Members, Tool, ToolCall};
 use parking_lot::Mutex;
+use serde_json::Value;
 use tokio::time::Instant;
 
 /// How long a dry run permits calls.
@@ -32,6 +33,17 @@ impl DryRuns {
     }
 }
 
+/// Returns `false` if the tool's schema lists its arguments, and this one is not among them: with
+/// it, the tool would run.
+pub(crate) fn may_take(tool: &Tool, argument: &str) -> bool {
+    let schema = tool.definition.input_schema.as_ref();
+    let schema: Option<Value> = schema.and_then(|raw| serde_json::from_str(raw.get()).ok());
+    let listed = schema
+        .as_ref()
+        .and_then(|it| it.get("properties")?.as_object());
+    listed.is_none_or(|listed| listed.contains_key(argument))
+}
+
 /// Returns what a dry run and the calls that it permits have in common: the principal, the tool
 /// with its definition, and the arguments but for this one. `None` if two parsers may read the
 /// arguments differently.
@@ -41,7 +53,7 @@ pub(crate) fn key(secret: &FingerprintKey, call: &ToolCall, argument: &str) -> O
     secret.json(call.arguments())?;
     let members = Members::read(text).ok()?;
     let others = members.iter().filter(|(name, _)| *name != argument);
-    let others = others.map(|(name, value)| format!("{}:{value}", serde_json::Value::from(name)));
+    let others = others.map(|(name, value)| format!("{}:{value}", Value::from(name)));
     let others = format!("{{{}}}", others.collect::<Vec<_>>().join(","));
     let tool = call.tool();
     let hash = |text: &str| secret.bytes(text.as_bytes());

@@ -129,7 +129,9 @@ impl Guardrails {
             if let Some(why) = listed(rule, &read) {
                 return Err(refused(ErrorKind::Unauthorized, &why));
             }
-            if let Some(argument) = &rule.dry_run_argument {
+            if let Some(argument) = &rule.dry_run_argument
+                && dry_runs::may_take(call.tool(), argument)
+            {
                 let key = dry_runs::key(&self.0.secret, &call, argument).ok_or_else(|| {
                     let why = "two parsers may read the arguments differently: send JSON with \
                                each member once";

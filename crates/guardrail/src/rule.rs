@@ -74,7 +74,8 @@ pub struct Rule {
     /// Refuses calls whose arguments do not certainly meet these conditions.
     pub allow: Option<When>,
     /// The argument that, if it is `true`, makes a call a dry run. Any other call is refused unless
-    /// a dry run of its principal with else the same arguments succeeded within ten minutes.
+    /// a dry run of its principal with else the same arguments succeeded within ten minutes. Calls
+    /// of a tool whose schema lists its arguments, without this one, pass.
     pub dry_run_argument: Option<String>,
     /// What happens to texts and numbers with the
     /// [shape of a credential](callward_core::redact::credentials).

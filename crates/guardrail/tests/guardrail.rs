@@ -195,6 +195,14 @@ async fn a_dry_run_permits_equal_calls_of_its_principal_for_a_time() {
     assert!(passes("ada", json!({"id": 1})).await);
     tokio::time::advance(Duration::from_secs(1)).await;
     assert!(!passes("ada", json!({"id": 1})).await);
+    // with an argument that the tool does not have it would run
+    for (properties, is_sent) in [(r#"{"id":{}}"#, true), (r#"{"dry_run":{}}"#, false)] {
+        let schema = format!(r#"{{"type":"object","properties":{properties}}}"#);
+        let mut tool = Arc::unwrap_or_clone(tool("remove").destructive().build());
+        tool.definition.input_schema = Some(serde_json::from_str(&schema).unwrap());
+        let sent = service.clone().oneshot(call(&Arc::new(tool), json!({"id": 1})));
+        assert_eq!(sent.await.is_ok(), is_sent, "{properties}");
+    }
 
     let failed = Ok(ToolOutput::error_text("no"));
     let server = MockService::sequence(vec![failed]);

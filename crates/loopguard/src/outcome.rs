@@ -78,7 +78,7 @@ pub(crate) fn answer(tool: &str, failures: u32, message: &str, wait: Duration) -
         "Not sent: this same call of `{tool}`, with the same arguments, failed {failures} times in \
          a row, {last}\nSending it again now will not help. Change course: use other arguments or \
          another tool, or tell the user what fails and ask how to go on. Only this exact call is \
-         held back; it may be tried again in {secs} s."
+         held back, for {secs} s."
     ))
 }
 
