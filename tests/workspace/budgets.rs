@@ -8,25 +8,25 @@ use crate::sources::{root, sources};
 
 /// The most lines of code, without comments, blank lines and tests. A budget falls with its crate.
 const BUDGETS: [(&str, usize); 20] = [
-    ("approval", 2952),
-    ("audit", 1568),
-    ("auth", 2865),
+    ("approval", 2960),
+    ("audit", 1577),
+    ("auth", 2869),
     ("breaker", 1238),
     ("cache", 4249),
     ("chaos", 702),
-    ("core", 10006),
+    ("core", 10256),
     ("facade", 3319),
-    ("gateway", 14314),
-    ("guardrail", 757),
+    ("gateway", 14308),
+    ("guardrail", 776),
     ("limit", 1596),
     ("loopguard", 390),
-    ("mcp", 12245),
+    ("mcp", 12254),
     ("registry", 1022),
     ("replay", 2248),
     ("retry", 1605),
     ("router", 2358),
     ("telemetry", 2049),
-    ("testkit", 2408),
+    ("testkit", 2445),
     ("tls", 27),
 ];
 /// The most lines of tests.

@@ -200,7 +200,9 @@ async fn a_dry_run_permits_equal_calls_of_its_principal_for_a_time() {
         let schema = format!(r#"{{"type":"object","properties":{properties}}}"#);
         let mut tool = Arc::unwrap_or_clone(tool("remove").destructive().build());
         tool.definition.input_schema = Some(serde_json::from_str(&schema).unwrap());
-        let sent = service.clone().oneshot(call(&Arc::new(tool), json!({"id": 1})));
+        let sent = service
+            .clone()
+            .oneshot(call(&Arc::new(tool), json!({"id": 1})));
         assert_eq!(sent.await.is_ok(), is_sent, "{properties}");
     }
 

@@ -92,7 +92,7 @@ async fn after_five_failures_the_guard_answers_and_asks_no_server() {
         pass(&guard, 5).await;
         let output = guard.clone().oneshot(ask(json!({}))).await.unwrap();
         assert!(output.is_error());
-        for part in [text, "`act`", "5 times", "ask", "in 2 s"] {
+        for part in [text, "`act`", "5 times", "ask", "for 2 s"] {
             assert!(output.to_text().contains(part), "{}", output.to_text());
         }
         assert_eq!(server.started(), 5);

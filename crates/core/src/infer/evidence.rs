@@ -93,12 +93,16 @@ pub(super) enum Reason {
     Chooses(Word),
     /// What runs is an argument of this name.
     FreeForm(&'static str),
+    /// A verb that reads elsewhere writes where this word is.
+    WritesHere(&'static str),
     /// An argument or the description says where the result is put.
     Keeps(&'static str),
     /// An argument by which the caller agrees to a loss.
     Agrees(&'static str),
     /// Most other tools of the server seem to meet an open world.
     SiblingsReachOut,
+    /// Most writes of the server have an argument by which the caller agrees.
+    SiblingsAgree,
     /// Most other tools of the server that declare it agree.
     Siblings,
     /// Concluded from read-only.
@@ -127,9 +131,11 @@ impl fmt::Display for Reason {
             Self::ReachesOut(word) => write!(f, "it mentions `{word}`"),
             Self::Chooses(word) => write!(f, "an argument may tell it to `{word}`"),
             Self::FreeForm(word) => write!(f, "what it does is decided by its `{word}`"),
+            Self::WritesHere(word) => write!(f, "with `{word}` its verb writes"),
             Self::Keeps(place) => write!(f, "the result is put somewhere: it says `{place}`"),
             Self::Agrees(word) => write!(f, "the caller confirms it by `{word}`"),
             Self::SiblingsReachOut => f.write_str("most of the server's tools may reach out"),
+            Self::SiblingsAgree => f.write_str("most of the server's writes ask for consent"),
             Self::Siblings => f.write_str("the server's other tools declare it so"),
             Self::ReadsOnly => f.write_str("reading again changes nothing"),
             Self::KeywordInName(word) => write!(f, "keyword `{word}` in the name"),
@@ -203,6 +209,12 @@ impl Inferred {
     /// Returns the evidence for a field; `None` if nothing was concluded about it.
     pub fn evidence_for(&self, field: Field) -> Option<&Evidence> {
         self.evidence.iter().find(|entry| entry.field == field)
+    }
+
+    /// Returns `true` if it loses something only because the caller agrees to that.
+    pub(super) fn agrees(&self) -> bool {
+        let evidence = self.evidence_for(Field::Destructive);
+        evidence.is_some_and(|evidence| matches!(evidence.reason, Reason::Agrees(_)))
     }
 
     /// Returns the evidence for a field that says yes or no, if it is strong and says this.

@@ -69,6 +69,8 @@ pub struct Lexicon {
     verbs: HashMap<String, Verb>,
     /// Verbs that read some things and change others, each with what it reads.
     reading: Vec<(Verb, &'static [&'static str])>,
+    /// Verbs that read, but write where these words are.
+    writing: Vec<(&'static str, &'static [&'static str])>,
     /// First words of a question: a tool that asks one reads.
     questions: Vec<Verb>,
 }
@@ -103,6 +105,18 @@ impl Lexicon {
         Ok(self)
     }
 
+    /// Returns a verb in its base form, from a word of any form; `None` if it is not known.
+    pub fn base(&self, word: &str) -> Option<&str> {
+        self.find_inflected(word).map(|verb| &*verb.word)
+    }
+
+    /// Takes a verb out: to inference it says nothing afterwards.
+    #[must_use]
+    pub fn without(mut self, verb: &str) -> Self {
+        self.verbs.remove(&lower(verb));
+        self
+    }
+
     fn listed() -> Self {
         let verb = |word: &'static str, kind, usage| Verb {
             word: word.into(),
@@ -118,9 +132,10 @@ impl Lexicon {
             verbs: of_kind
                 .map(|verb| (verb.word.clone().into_owned(), verb))
                 .collect(),
-            reading: words::reading()
+            reading: words::with_objects("reading ")
                 .map(|(word, objects)| (read(word), objects))
                 .collect(),
+            writing: words::with_objects("writing ").collect(),
             questions: words::list("questions").iter().copied().map(read).collect(),
         }
     }
@@ -138,6 +153,15 @@ impl Lexicon {
                 verb.is(&lower(word)) && objects.contains(&lower(object).as_str())
             })
             .map(|(verb, _)| verb)
+    }
+
+    /// Returns this word if a verb writes because of it: `fetch`, of version control.
+    pub(super) fn writes_with(&self, verb: &Verb, word: &str) -> Option<&'static str> {
+        let objects = self.writing.iter().find(|(name, _)| verb.is(name))?.1;
+        objects
+            .iter()
+            .copied()
+            .find(|object| word.eq_ignore_ascii_case(object))
     }
 
     /// Finds a word of a name: its base form, in any case.

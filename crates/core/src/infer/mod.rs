@@ -154,6 +154,7 @@ impl Inference<'_> {
             return all;
         }
         siblings::share_the_world(&mut all);
+        siblings::share_the_agreement(&mut all);
         let habits = Habits::of(all.iter().zip(tools.iter().map(|tool| tool.declared)));
         for inferred in &mut all {
             habits.apply(inferred);

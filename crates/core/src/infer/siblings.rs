@@ -54,6 +54,33 @@ pub(super) fn share_the_world(all: &mut [Inferred]) {
     }
 }
 
+/// Takes back what an argument such as `confirm` says, if at least half of the tools that may
+/// change something have one: their server asks before any write, whether it loses something or
+/// not.
+pub(super) fn share_the_agreement(all: &mut [Inferred]) {
+    let may_add = |kind: VerbKind| kind != VerbKind::Read && !kind.is_destructive();
+    let writes = all
+        .iter()
+        .filter(|one| one.kind.is_some_and(may_add))
+        .count();
+    let agreed = all.iter().filter(|one| one.agrees()).count();
+    if writes < FEW_TOOLS || agreed * 2 < writes {
+        return;
+    }
+    let keeps = |one: &&mut Inferred| one.agrees() && !one.kind.is_some_and(VerbKind::may_lose);
+    for one in all.iter_mut().filter(keeps) {
+        one.drop_hint(Field::Destructive);
+        if one.kind == Some(VerbKind::Add) {
+            one.set(
+                Field::Destructive,
+                false,
+                Strength::Weak,
+                Reason::SiblingsAgree,
+            );
+        }
+    }
+}
+
 /// What the tools of a server declare.
 #[derive(Debug, Default)]
 pub(super) struct Habits {
@@ -151,6 +178,8 @@ pub struct Listed<'a> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::value::RawValue;
+
     use super::*;
     use crate::infer::{Inference, Lexicon, RuleSet};
 
@@ -172,6 +201,9 @@ update_a KEEPS; update_b KEEPS; set_c KEEPS; update_d; delete_e => 3 destructive
 update_a LOSES; update_b LOSES; set_c LOSES; update_d; create_f => 3 destructiveHint=true?, 4 destructiveHint=false
 # a warning of its own outweighs the neighbours
 update_a KEEPS; update_b KEEPS; update_c KEEPS; update_d [Updates it, permanently.] => 3 destructiveHint=true?
+# an argument that most writes have says nothing of one of them
+create_a CONFIRM; create_b CONFIRM; link_c CONFIRM; delete_d => 0 destructiveHint=false?, 2 -destructiveHint, 3 destructiveHint=true
+create_a CONFIRM; create_b; link_c; add_d => 0 destructiveHint=true?, 1 destructiveHint=false
 # no habit makes a write safe to retry, but one makes it unsafe
 create_a AGAIN; create_b AGAIN; create_c AGAIN; create_d => 3 -idempotentHint
 update_e ONCE; update_f ONCE; update_g ONCE; update_h => 3 idempotentHint=false?
@@ -184,6 +216,8 @@ update_e ONCE; update_f ONCE; update_g ONCE; update_h => 3 idempotentHint=false?
             .replace("LOSES", "readOnly=false destructive=true")
             .replace("AGAIN", "readOnly=false idempotent=true")
             .replace("ONCE", "readOnly=false idempotent=false");
+        let confirms = r#"{"properties":{"confirm":{"type":"boolean"}}}"#;
+        let confirms: &RawValue = serde_json::from_str(confirms).unwrap();
         for (tools, expected) in cases.lines().filter_map(|case| case.split_once(" => ")) {
             let tools: Vec<_> = tools
                 .split("; ")
@@ -192,12 +226,15 @@ update_e ONCE; update_f ONCE; update_g ONCE; update_h => 3 idempotentHint=false?
                     let mut words = tool.split(' ');
                     let name = words.next().unwrap();
                     let hints = words.collect::<Vec<_>>().join(" ");
-                    (name, description, Annotations::stated(&hints))
+                    let schema = hints.ends_with("CONFIRM").then_some(confirms);
+                    let hints = Annotations::stated(hints.trim_end_matches("CONFIRM"));
+                    (name, description, schema, hints)
                 })
                 .collect();
-            let listed = tools.iter().map(|(name, description, declared)| {
+            let listed = tools.iter().map(|(name, description, schema, declared)| {
                 let subject = Subject {
                     description: Some(description),
+                    input_schema: *schema,
                     ..Subject::new(name)
                 };
                 Listed { subject, declared }

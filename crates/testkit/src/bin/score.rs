@@ -20,6 +20,9 @@ struct Args {
     errors: usize,
     #[arg(long)]
     json: bool,
+    /// Score each server without the verbs that only its tools have in their names
+    #[arg(long)]
+    without_own: bool,
     /// A tool a line, `{"server", "tool", "description", "input_schema", "declared"}`. Default: the
     /// recording that is beside the checkout, or the corpus of this crate where there is none
     file: Option<PathBuf>,
@@ -34,11 +37,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         rules,
         errors,
         json,
+        without_own,
         file,
     } = Args::parse();
     let (file, text) = recorded::read(file, "data/tools-dev.jsonl", "corpus.jsonl")?;
     let cases = score::read(&text).map_err(|error| format!("{file}, {error}"))?;
-    let score = score::score(&cases, rules);
+    let score = match without_own {
+        true => score::score_without_own(&cases, rules),
+        false => score::score(&cases, rules),
+    };
     let mut out = std::io::stdout().lock();
     if json {
         writeln!(out, "{}", score.to_json())?;

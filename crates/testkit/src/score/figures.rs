@@ -1,6 +1,6 @@
 //! Counting right and wrong.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use callward_core::infer::{Inference, Inferred, Lexicon, Listed, RuleSet, Strength, Subject};
 use callward_core::resolve::{Hints, resolve};
@@ -163,11 +163,43 @@ impl Score {
 
 /// Scores the effective hints of each tool against what its author declared.
 pub fn score(cases: &[Case], rules: RuleSet) -> Score {
+    count(
+        cases,
+        undeclared(cases, rules, |_| Lexicon::standard().clone()),
+    )
+}
+
+/// Scores each server without the verbs that no other server's names have: as if they had been
+/// added with only that server in view. It takes more from the lexicon than that, and no rule.
+pub fn score_without_own(cases: &[Case], rules: RuleSet) -> Score {
+    let mut users: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let standard = Lexicon::standard();
+    for case in cases {
+        let small = |c: char| c.is_lowercase();
+        let parts = case.tool.split(|c: char| !c.is_alphanumeric());
+        // `getUser` is `get` and `user`
+        let heads = parts
+            .clone()
+            .map(|part| part.split(|c| !small(c)).next().unwrap_or(part));
+        for verb in parts.chain(heads).filter_map(|word| standard.base(word)) {
+            users.entry(verb).or_default().insert(&case.server);
+        }
+    }
+    let without = |server: &str| {
+        let own = users
+            .iter()
+            .filter(|(_, of)| of.len() == 1 && of.contains(server));
+        own.fold(standard.clone(), |lexicon, (verb, _)| lexicon.without(verb))
+    };
+    count(cases, undeclared(cases, rules, without))
+}
+
+fn count(cases: &[Case], verdicts: impl Iterator<Item = Verdict>) -> Score {
     let mut score = Score {
         tools: cases.len(),
         ..Score::default()
     };
-    for (case, verdict) in cases.iter().zip(undeclared(cases, rules)) {
+    for (case, verdict) in cases.iter().zip(verdicts) {
         let server = score.servers.entry(case.server.clone()).or_default();
         let hints = &verdict.resolved.annotations;
         let writes = case.declared.read_only_hint == Some(false)
@@ -223,16 +255,20 @@ impl Verdict {
 
 /// The effective hints of each tool had its server declared nothing. Tools of one server are read
 /// together, as at registration.
-fn undeclared(cases: &[Case], rules: RuleSet) -> impl Iterator<Item = Verdict> {
+fn undeclared(
+    cases: &[Case],
+    rules: RuleSet,
+    lexicon: impl Fn(&str) -> Lexicon,
+) -> impl Iterator<Item = Verdict> {
     let nothing = Annotations::default();
     let mut servers: BTreeMap<&str, Vec<(usize, &Case)>> = BTreeMap::new();
     for (at, case) in cases.iter().enumerate() {
         servers.entry(&case.server).or_default().push((at, case));
     }
     let mut all = BTreeMap::new();
-    let lexicon = Lexicon::standard();
-    let inference = Inference { rules, lexicon };
-    for of_server in servers.values() {
+    for (server, of_server) in &servers {
+        let lexicon = &lexicon(server);
+        let inference = Inference { rules, lexicon };
         let listed = of_server.iter().map(|(_, case)| Listed {
             subject: Subject {
                 name: &case.tool,
@@ -290,6 +326,15 @@ mod tests {
         assert_eq!(score.unsafe_share(), Some(0.5));
         assert_eq!(score.harmful[0].tool, "get_ticket");
         assert_eq!(score.harmful[0].why, "inferred, the name leads with `get`");
+    }
+
+    #[test]
+    fn a_verb_of_one_server_is_not_known_there_without_its_own() {
+        let cases = read(CORPUS).unwrap();
+        let score = score_without_own(&cases, RuleSet::Standard);
+        // both `get` tools are of one server
+        assert_eq!(score.total[&Field::ReadOnly].hit, 0);
+        assert!(score.harmful.is_empty());
     }
 
     #[test]

@@ -16,5 +16,5 @@ mod report;
 mod worst;
 
 pub use corpus::{Case, read};
-pub use figures::{Counts, HINTS, Mistake, OfServer, Score, score};
+pub use figures::{Counts, HINTS, Mistake, OfServer, Score, score, score_without_own};
 pub use interval::{Interval, Intervals};

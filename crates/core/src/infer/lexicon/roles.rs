@@ -17,37 +17,53 @@ macro_rules! roles {
 
 roles! {
     AfterNoun = "after_noun",
+    AfterSubject = "after_subject",
     AfterVerb = "after_verb",
+    AlsoNoun = "also_nouns",
+    Aside = "asides",
     AtHome = "at_home",
     BeforeVerb = "before_verb",
+    Caller = "callers",
     Chance = "chance",
     Clock = "clocks",
     Current = "current",
     Cursor = "cursors",
+    Enables = "enabling",
     FetchesHome = "fetching_home",
     Filler = "fillers",
     Handed = "handed",
     HandsOver = "handing_over",
     Join = "joins",
     Keeps = "keeping",
+    Landing = "landings",
+    Language = "languages",
     Light = "light",
     LightVerb = "light_verbs",
+    Loose = "loose",
     Negation = "negations",
+    OfFields = "of_fields",
+    Opening = "openings",
     Outside = "outside",
+    Place = "places",
+    Presents = "presenting",
     PutAway = "put_away",
     Queued = "queued",
+    ReadingLanguage = "reading_languages",
     ReadingNoun = "reading_nouns",
+    Results = "results",
     Retrieves = "retrieving",
     Runs = "runs",
     Shape = "shapes",
     Time = "times",
+    Toward = "toward",
+    Turn = "turns",
 }
 
 /// All lists a word is in, and the word as the lists spell it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::infer) struct Roles {
     word: &'static str,
-    bits: u32,
+    bits: u64,
 }
 
 impl Roles {

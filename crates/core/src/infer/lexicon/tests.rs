@@ -53,6 +53,9 @@ fn a_word_may_be_added_or_given_another_meaning() {
     assert_eq!(kind("DEPLOY"), Some(VerbKind::Read));
     assert_eq!(kind("LÖSCHEN"), Some(VerbKind::Delete));
     assert_eq!(kind("get"), Some(VerbKind::Read));
+    assert_eq!(lexicon.base("Deploys"), Some("deploy"));
+    let lexicon = lexicon.without("deploy");
+    assert_eq!(lexicon.base("Deploys"), None);
     for word in ["", "two words", "a_b", "2fa"] {
         let error = Lexicon::standard().clone().with(VerbKind::Read, word);
         let error = error.unwrap_err().to_string();

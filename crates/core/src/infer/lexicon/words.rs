@@ -46,12 +46,13 @@ pub(in crate::infer) fn list(name: &str) -> &'static [&'static str] {
     LISTS.get(name).map_or(&[], Vec::as_slice)
 }
 
-/// Returns the verbs that read some objects only, each with these objects.
-pub(super) fn reading() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
-    let verb = |name: &&'static str| name.strip_prefix("reading ");
+/// Returns the verbs that read, or write, some objects only, each with these objects.
+pub(super) fn with_objects(
+    prefix: &str,
+) -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
     LISTS
         .iter()
-        .filter_map(move |(name, objects)| Some((verb(name)?, objects.as_slice())))
+        .filter_map(move |(name, objects)| Some((name.strip_prefix(prefix)?, objects.as_slice())))
 }
 
 /// Returns how a word behaves in a name.

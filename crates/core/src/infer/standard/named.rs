@@ -17,6 +17,11 @@ pub(super) struct Named<'l> {
     pub(super) doubted: bool,
     /// A verb that reads, first or last in the name.
     pub(super) reads: Option<&'l Verb>,
+    /// The last word is a verb that reads and never a noun: `push_token_get`. Or the verb may be a
+    /// noun, and what follows asks for it: `deploy_status`, `deploy_token_get_all`.
+    pub(super) reads_last: bool,
+    /// What it runs may be a reading: `run_scan`, `execute_query`.
+    pub(super) may_run_a_read: bool,
     /// The name has no other.
     only: bool,
     /// It is the last word.
@@ -51,10 +56,22 @@ impl<'l> Named<'l> {
             idempotent: verb.kind.is_idempotent(),
             doubted: false,
             reads: reads(&verbs, name.len()),
+            reads_last: false,
+            may_run_a_read: verb.has(Role::Runs)
+                && (at + 1 == name.len() || lexicon.is_read_noun(name.last()?)),
             last: at + 1 == name.len(),
             only: verbs.len() == 1,
             alone: !name.iter().any(|word| lexicon::is(word, Role::Join)),
         };
+        let noun = verb.has(Role::AlsoNoun);
+        named.reads_last = verbs.iter().skip(head + 1).any(|spot| {
+            let last = spot.at + 1 == name.len();
+            let asks = match spot.usage {
+                Use::Verb => noun || (last && usage != Use::Verb),
+                _ => noun && last && named.leads,
+            };
+            asks && spot.verb.kind == VerbKind::Read
+        });
         for spot in verbs.iter().skip(head + 1) {
             let join = spot
                 .at
@@ -109,7 +126,7 @@ impl<'l> Named<'l> {
             Use::First => !self.leads,
             Use::Verb | Use::Prose => false,
         };
-        self.alone && (noun || self.reads.is_some())
+        self.alone && (noun || self.reads.is_some() || self.reads_last)
     }
 
     /// Returns `true` if the name is believed, given what the description does that does not
@@ -132,7 +149,9 @@ impl<'l> Named<'l> {
         let plain = self.reads.is_some_and(|reads| reads == self.verb);
         match self.usage {
             Use::Verb => (agrees || silent) && (plain || opens),
-            Use::First => (agrees && (plain || opens)) || (silent && plain && self.last),
+            Use::First => {
+                (agrees && (plain || opens)) || (silent && plain && (self.last || self.only))
+            }
             Use::Noun => (agrees && opens) || ((agrees || silent) && self.only && self.last),
             Use::Either | Use::Prose => agrees && opens,
         }

@@ -8,8 +8,10 @@ use std::sync::LazyLock;
 
 use memchr::{memchr, memchr2, memmem};
 
+use super::named::Named;
+use crate::infer::evidence::Reason;
 use crate::infer::lexicon::words::list;
-use crate::infer::lexicon::{Lexicon, Role, Roles, Verb, VerbKind};
+use crate::infer::lexicon::{Lexicon, Role, Roles, Use, Verb, VerbKind};
 use crate::infer::words;
 
 /// How close after the name of the argument the choices must follow, in bytes.
@@ -40,6 +42,8 @@ pub(super) struct Arguments<'a> {
     names: [Option<&'static str>; 7],
     /// What follows the first argument that chooses between the things a tool does.
     choice: Option<&'a str>,
+    /// An argument by which the caller agrees says that the tool is destructive.
+    loses: bool,
 }
 
 impl<'a> Arguments<'a> {
@@ -61,33 +65,55 @@ impl<'a> Arguments<'a> {
 
     fn note(&mut self, name: &str, after: &'a str) {
         let (known, meanings) = known(name).unwrap_or_default();
-        let output = (Meaning::File, "output");
-        let output = is_output(name).then_some(output);
-        for (meaning, known) in meanings
-            .iter()
-            .map(|meaning| (*meaning, known))
-            .chain(output)
-        {
+        let known = meanings.iter().map(|meaning| (*meaning, known));
+        for (meaning, known) in known.chain(result(name)) {
             if let Some(name) = self.names.get_mut(meaning as usize) {
                 name.get_or_insert(known);
             }
             if meaning == Meaning::Choice {
                 self.choice.get_or_insert(after);
             }
+            let near = after.get(..REACH).unwrap_or(after);
+            self.loses |= meaning == Meaning::Agreement && near.contains("destructive");
         }
     }
 
-    /// Finds a choice that writes: `"action": {"enum": ["list", "close"]}`.
+    /// Returns what an argument by which the caller agrees says of the tool: that it loses
+    /// something, or only that its server asks.
+    pub(super) fn agreement(&self) -> Option<Reason> {
+        let warns = self
+            .loses
+            .then_some(Reason::DescriptionWarns("destructive"));
+        warns.or_else(|| self.of(Meaning::Agreement).map(Reason::Agrees))
+    }
+
+    /// Finds a choice that writes: `"action": {"enum": ["list", "close"]}`. A list with words
+    /// that are no verbs, and with none that certainly is one, is of things: `["build", "page"]`.
     pub(super) fn choice<'l>(&self, lexicon: &'l Lexicon) -> Option<&'l Verb> {
         let near = self.choice?.as_bytes();
         let near = near.get(..REACH.min(near.len()))?;
         let from = memmem::find(near, b"\"enum\"")? + 6;
         let list = near.get(from..)?;
         let end = memchr(b']', list).unwrap_or(list.len());
-        list.get(..end)?
-            .split(|byte| !byte.is_ascii_alphabetic())
-            .filter_map(|word| lexicon.find(std::str::from_utf8(word).ok()?))
-            .find(|verb| verb.kind != VerbKind::Read)
+        let (mut things, mut actions, mut writes) = (false, false, None);
+        for value in list
+            .get(..end)?
+            .split(|byte| *byte == b'"' || *byte == b',')
+        {
+            let value = words::split(std::str::from_utf8(value).unwrap_or_default());
+            let Some(first) = value.first() else {
+                continue;
+            };
+            let Some(named) = Named::read(&value, lexicon) else {
+                things |= first.starts_with(char::is_alphabetic);
+                continue;
+            };
+            actions |= named.leads && named.usage == Use::Verb;
+            if named.kind != VerbKind::Read {
+                writes = writes.or(Some(named.verb));
+            }
+        }
+        writes.filter(|_| actions || !things)
     }
 }
 
@@ -117,14 +143,16 @@ fn end_of(string: &str) -> Option<usize> {
     }
 }
 
-/// Returns `true` if an argument begins with `output` and does not say what the output looks like:
-/// `output_audio`, not `outputFormat`.
-fn is_output(name: &str) -> bool {
-    name.get(.."output".len())
-        .is_some_and(|start| start.eq_ignore_ascii_case("output"))
-        && !words::split(name)
-            .iter()
-            .any(|word| Roles::of(word).has(Role::Shape))
+/// Returns what an argument means that says where a result goes: `responseFilePath`, or
+/// `output_audio`, but not `outputFormat`, which says what it looks like.
+fn result(name: &str) -> Option<(Meaning, &'static str)> {
+    let words = words::split(name);
+    let first = Roles::of(words.first()?).word_if(Role::Results)?;
+    let shape = words.iter().any(|word| Roles::of(word).has(Role::Shape));
+    match Roles::of(words.last()?).word_if(Role::Place) {
+        Some(place) => Some((Meaning::Destination, place)),
+        None => (first == "output" && !shape).then_some((Meaning::File, first)),
+    }
 }
 
 /// Returns what a name means, and the name as the lists spell it: `filepath` for `file_path` and

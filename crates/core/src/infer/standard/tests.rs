@@ -66,7 +66,7 @@ add_note | Adds a note, overwriting the old one. | | loses
 # the description confirms a verb that does not lead
 jira_get_card | Gets a card. | | reads
 web_search | Performs a web search. | | reads
-board_tree | A tool to show the tree. | | reads?
+board_tree | A tool to show the tree. | | reads
 # the server's own name is taken off
 acme-crm: acme_crm_get_lead | | | reads
 fetch: fetch | | | reads
@@ -102,6 +102,30 @@ get_or_create | Gets a session, or makes one. | | -reads
 update_get | Fetches the update and installs it. | | -reads
 tabs | List, create or close tabs. | | -reads
 query_table | Executes a query. | | -reads
+# what shows something may have done more, if its name acts
+order_pizza message_user create_view | Shows the result. | | -reads
+deploy_status import_history push_token_get | Shows what is known. | | reads
+# what runs a reading reads
+run_scan | Runs a scan of a host. | | reads
+run_query execute_sql_query | Executes a read-only query. | | reads
+run_query | Runs a query. | | -reads
+run_job | Runs a scan of a host. | | -reads
+# a language that may write does, unless it is said to read
+query_graph | Query the graph in Cypher. | query | writes?
+query_graph | Query the graph in Cypher, read-only. | query | reads
+query_data | Query the store. | query | reads?
+query_logs | Query the logs. | query | reads
+query_logs | Executes a query of the logs. | query | reads
+deploy_token_get_all | Gets the tokens. | | reads
+list_tables | START HERE: List tables. | | reads
+# a verb writes where it meets certain words
+git_fetch | Downloads new commits. | | writes?
+verify_domain extract_archive | | | writes?
+fetch_page | Gets a page. | | reads
+retrieve_sources | Retrieves the sources to your local project. | | writes?
+check_feed | Checks for posts since the last check. | | reads? cursor
+# a noun may be all of a name's verbs
+file-reader | Reads a file. | | reads
 # what changes by itself, or moves on, is read but never kept
 get_random_fact get_current_time get_time get_job_status get_app_logs | | | reads clock
 wait_for_build | | | reads clock
@@ -123,6 +147,7 @@ download_report | | filePath | writes?
 download_report | Saves a report to disk. | id | writes?
 get_report | Downloads a report, saved locally. | id | writes?
 audit_page | Gets a score. | outputDir | writes?
+get_response | Gets a response. | responseFilePath | writes?
 read_file | Reads a file. | filePath | reads
 # some verbs read because of what they are about
 resolve_library_id resolveHostname convert_units capture_screenshot generate_uuid | | | reads
@@ -141,6 +166,9 @@ mysql_query | Executes a read-only SQL query. | | reads
 get_tabs | | {"action":{"type":"string","enum":["list","close"]},"url":{}} | writes?
 get_tabs | | {"action":{"type":"string","enum":["list","getAll"]},"url":{}} | reads
 get_tabs | | action | reads
+get_item | | {"method":{"enum":["issue","build","page"]}} | reads
+get_item | | {"method":{"enum":["get_run","list_builds"]}} | reads
+get_item | | {"method":{"enum":["start","stop"]}} | writes?
 # the world is open unless something speaks for home
 crm: get_lead | | | open
 files: read_file | | | -open -closed

@@ -2,11 +2,10 @@
 
 use super::Look;
 use super::named::Named;
-use super::schema::Meaning;
 use crate::Field;
 use crate::infer::evidence::Reason;
 use crate::infer::lexicon::words::QUERY;
-use crate::infer::lexicon::{Role, Verb, VerbKind};
+use crate::infer::lexicon::{Role, Use, Verb, VerbKind};
 use crate::infer::{Inferred, Strength, description};
 
 /// The conclusions, before they become hints.
@@ -24,10 +23,21 @@ impl Verdict {
     pub(super) fn of_name(named: &Named<'_>, look: &Look<'_, '_>) -> Option<Self> {
         let prose = look.prose;
         let worst = prose.worst();
+        if (named.may_run_a_read || named.reads_last)
+            && named.alone
+            && let Some(verdict) = Self::of_a_run(look)
+        {
+            return Some(verdict);
+        }
         if named.kind != VerbKind::Read
             && named.may_read()
-            && prose.opens
+            && (prose.opens || named.reads_last)
             && let Some(verb) = worst.filter(|verb| verb.kind == VerbKind::Read)
+            // what acts may show what it did
+            && !(named.leads
+                && named.usage != Use::Noun
+                && !named.reads_last
+                && verb.has(Role::Presents))
         {
             // The description knows which words of the name are nouns.
             let reason = match named.reads {
@@ -64,8 +74,24 @@ impl Verdict {
         Some(verdict.doubted(named.verb, look))
     }
 
-    /// The description alone. It counts as a read only if its first word is a read verb.
+    /// What runs something that is said to read: `Executes a read-only query`, `Runs a scan`.
+    fn of_a_run(look: &Look<'_, '_>) -> Option<Self> {
+        let prose = look.prose;
+        let verb = prose.lead.filter(|verb| verb.has(Role::Runs))?;
+        let reason = match (prose.read_only, prose.runs_read && prose.opens) {
+            (true, _) => Reason::DescriptionWarns("read-only"),
+            (false, true) => Reason::DescriptionLeads(verb.word.clone()),
+            (false, false) => return None,
+        };
+        let read = Self::new(VerbKind::Read, Strength::Strong, reason);
+        prose.also.is_none().then(|| read.doubted(verb, look))
+    }
+
+    /// The description alone. It counts as a read only if it begins with a verb that reads.
     pub(super) fn of_prose(look: &Look<'_, '_>) -> Option<Self> {
+        if let Some(verdict) = Self::of_a_run(look) {
+            return Some(verdict);
+        }
         let verb = look.prose.worst()?;
         let strong = look.prose.opens && verb.kind == VerbKind::Read;
         let strength = Strength::strong_if(strong);
@@ -91,6 +117,9 @@ impl Verdict {
         let weak = |kind, reason| Self::new(kind, Strength::Weak, reason);
         if let Some(program) = look.program(verb) {
             return weak(VerbKind::Change, Reason::FreeForm(program));
+        }
+        if let Some(word) = look.writes_here(verb) {
+            return weak(VerbKind::Change, Reason::WritesHere(word));
         }
         if let Some(choice) = look.choice() {
             return weak(VerbKind::Change, Reason::Chooses(choice));
@@ -143,7 +172,7 @@ impl Verdict {
             return inferred;
         }
         inferred.set(Field::ReadOnly, false, strength, reason.clone());
-        let loses = loses.or_else(|| look.arguments.of(Meaning::Agreement).map(Reason::Agrees));
+        let loses = loses.or_else(|| look.arguments.agreement());
         if kind.is_destructive() {
             inferred.set(Field::Destructive, true, strength, reason.clone());
         } else if let Some(loses) = loses {
@@ -165,5 +194,9 @@ impl Verdict {
 /// read only.
 fn runs_a_read(named: &Named<'_>, look: &Look<'_, '_>, verb: &Verb) -> bool {
     verb.has(Role::Runs)
-        && (look.prose.read_only || (look.prose.runs_read && named.leads && !named.verb.is(QUERY)))
+        && (look.prose.read_only
+            || look.prose.runs_read
+            || (look.prose.runs_query
+                && named.leads
+                && (!named.verb.is(QUERY) || look.asks_a_log())))
 }
