@@ -96,6 +96,11 @@ async fn denied_expired_and_withdrawn_calls_have_answers_of_their_own() {
         (&denied["state"], &denied["note"]),
         (&"denied".into(), &"use the archive".into())
     );
+    let list = bed.approvals.list().await.unwrap();
+    let end = Duration::from_millis(list[0].since_ms) + bed.approvals.config().cool_off;
+    let end = std::time::UNIX_EPOCH + end;
+    let end = humantime::format_rfc3339_seconds(end).to_string();
+    assert_eq!(denied["expires"], end, "the end of the cool-off");
     let barred = bed.run(call("1")).await;
     assert_eq!(
         approval(&barred),

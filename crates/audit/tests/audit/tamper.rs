@@ -126,6 +126,24 @@ fn a_closed_file_can_be_verified_alone() {
     assert_eq!(report.closed, None);
 }
 
+#[tokio::test]
+async fn a_key_seals_digests_of_arguments_that_could_be_guessed() {
+    let key = AuditKey::new([7; 32]).unwrap();
+    for (key, is_shown) in [(None, true), (Some(key), false)] {
+        let bed = Bed::new();
+        let log = AuditLog::open(&bed.config_with(|config| config.key = key)).unwrap();
+        let members = json!({"outcome": "pending", "arguments_digest": "abc"});
+        log.note_approval(members.as_object().unwrap().clone());
+        log.close().await;
+        let records = bed.records("approval");
+        assert_eq!(
+            records[0]["arguments_digest"] == "abc",
+            is_shown,
+            "{records:?}"
+        );
+    }
+}
+
 #[test]
 fn a_keyed_log_is_whole_only_with_its_key() {
     let [key, other] = [7, 8].map(|byte| AuditKey::new([byte; 32]).unwrap());

@@ -164,6 +164,7 @@ async fn a_webhook_gets_each_state_and_its_signed_answer_decides() {
         (&with("id", json!("0".repeat(32))), SECRET, 0, 401),
         (&with("more", json!(1)), SECRET, 0, 400),
         (&with("by", json!("")), SECRET, 0, 400),
+        (&with("by", json!(" anonymous")), SECRET, 0, 400),
         // who asks does not decide
         (&with("by", json!("anonymous")), SECRET, 0, 403),
         (&with("note", json!("x".repeat(20_000))), SECRET, 0, 413),
