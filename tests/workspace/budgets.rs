@@ -8,7 +8,7 @@ use crate::sources::{root, sources};
 
 /// The most lines of code, without comments, blank lines and tests. A budget falls with its crate.
 const BUDGETS: [(&str, usize); 20] = [
-    ("approval", 2960),
+    ("approval", 2961),
     ("audit", 1577),
     ("auth", 2869),
     ("breaker", 1238),

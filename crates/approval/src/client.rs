@@ -68,7 +68,8 @@ fn form(asked: &Asked) -> Bytes {
         false => "\nWhat is named like a secret, or looks like one, runs but is not shown.",
     };
     let message = format!(
-        "Callward asks whether this call may run.\nTool: {} of {} ({})\nArguments: {}{hidden}\nReason: {}",
+        "Callward asks whether this call may run.\nTool: {} of {} ({})\nArguments: {}{hidden}\n\
+         Reason: {}",
         shown(asked.tool.as_str()),
         asked.set,
         asked.effect,

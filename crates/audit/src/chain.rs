@@ -74,7 +74,7 @@ impl Seal {
         }
     }
 
-    /// Seals a digest: who has no key cannot guess what it is of.
+    /// Seals a digest if there is a key: who does not have it cannot try what the digest is of.
     pub(crate) fn of_digest(&self, digest: &str) -> String {
         match self {
             Self::Plain => digest.to_owned(),

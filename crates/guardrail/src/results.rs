@@ -171,8 +171,8 @@ impl Guardrails {
 fn clean(text: &mut Cow<'static, str>) {
     let quoted = serde_json::Value::from(&**text).to_string();
     let found = credentials(&quoted);
-    if let Some(clean) = found.and_then(|found| serde_json::from_str::<String>(&found.text).ok()) {
-        *text = clean.into();
+    if let Some(kept) = found.and_then(|found| serde_json::from_str::<String>(&found.text).ok()) {
+        *text = kept.into();
     }
 }
 

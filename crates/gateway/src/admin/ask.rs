@@ -117,7 +117,7 @@ fn form(status: StatusCode, question: &Pending, wrong: &str) -> Response {
     page(status, message.trim_end(), &form)
 }
 
-/// The same for a token that no question ever had.
+/// Answers for a token without an open question, whether it ever had one or not.
 fn ended() -> Response {
     let text = "This question has ended, or was answered.";
     page(StatusCode::NOT_FOUND, text, "")
