@@ -9,7 +9,7 @@ use callward_core::{
     ToolServer, Trust, Weight,
 };
 use callward_limit::ConcurrencyLimitLayer;
-use callward_registry::SetOptions;
+use callward_registry::{SetOptions, Shown};
 
 use crate::leaf::Leaf;
 
@@ -277,6 +277,33 @@ impl Server {
     /// ```
     pub fn verify_with(mut self, tool: ToolName, reader: ToolName) -> Self {
         self.options.verify_with.insert(tool, reader);
+        self
+    }
+
+    /// Sets what clients see of one tool: another name or description, without some arguments, or
+    /// nothing at all. Default: what the server lists.
+    ///
+    /// ```
+    /// use callward::registry::Shown;
+    /// use callward::{Server, Tools};
+    ///
+    /// let mut shown = Shown::default();
+    /// shown.name = Some("find_issue".into());
+    /// shown.fixed.insert("repo".into(), "callward/callward".into());
+    /// let server = Server::new(Tools::new("tracker")?).show_tool("search_issues".parse()?, shown);
+    /// # Ok::<(), callward::core::InvalidName>(())
+    /// ```
+    pub fn show_tool(mut self, tool: ToolName, shown: Shown) -> Self {
+        self.options.shown.insert(tool, shown);
+        self
+    }
+
+    /// Sets whether arguments are checked against the tool's schema before a call is sent. One that
+    /// does not fit gets an answer with `isError` that says where. Default: no, as servers may
+    /// accept more than their schemas say.
+    #[cfg(feature = "guardrail")]
+    pub const fn check_arguments(mut self, checks: bool) -> Self {
+        self.options.checks_arguments = checks;
         self
     }
 

@@ -99,11 +99,16 @@ impl Stack {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::UnknownTool`] if no server offers such a tool.
+    /// [`ErrorKind::UnknownTool`] if no server offers such a tool; [`ErrorKind::InvalidCall`] if it
+    /// sets an argument that is the operator's.
     pub fn prepare(&self, tool: &str, arguments: impl Into<Bytes>) -> Result<ToolCall, ToolError> {
         let catalogue = self.0.shared.registry.peek();
         let entry = catalogue.find(tool);
         let entry = entry.ok_or_else(|| self.not_found(tool, &catalogue))?;
+        let arguments = entry.arguments(arguments.into()).map_err(|why| {
+            let text = format!("tool `{}`: {why}", entry.client_name());
+            ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, text)
+        })?;
         let call = self.prepare_method(entry.tool().clone(), arguments);
         #[cfg(feature = "auth")]
         if self.policy().is_some() {

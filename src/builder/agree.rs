@@ -35,6 +35,8 @@ impl Settings {
             let overrides = agree(&mut options.overrides, &said.overrides);
             let refinements = agree(&mut options.refinements, &said.refinements);
             let verify_with = agree(&mut options.verify_with, &said.verify_with);
+            let shown = agree(&mut options.shown, &said.shown);
+            let checks = options.checks_arguments == said.checks_arguments;
             let freshness = options.freshness == said.freshness;
             let defaults = options.defaults == said.defaults;
             for (agree, what) in [
@@ -48,6 +50,8 @@ impl Settings {
                 (overrides, "the operator's hints for one tool"),
                 (refinements, "the rules over one tool's arguments"),
                 (verify_with, "what to verify one tool's calls with"),
+                (shown, "what clients see of one tool"),
+                (checks, "whether arguments are checked against schemas"),
             ] {
                 if !agree {
                     return Err(BuildError::conflict(&server.set, what));

@@ -94,9 +94,10 @@ impl Stack {
             authorization: None,
             #[cfg(feature = "guardrail")]
             guardrails: {
-                let guardrails = self.0.guardrails.guardrails();
-                let refusal = call.as_ref().and_then(|call| guardrails?.refusal(call));
-                let rules = guardrails.map_or_else(Vec::new, |it| it.decisions(&probe));
+                let guard = &self.0.guardrails;
+                let refusal = call.as_ref().and_then(|call| guard.refusal(call));
+                let rules = guard.guardrails();
+                let rules = rules.map_or_else(Vec::new, |it| it.decisions(&probe));
                 rules.into_iter().chain(refusal).collect()
             },
             #[cfg(not(feature = "guardrail"))]

@@ -14,14 +14,14 @@ const BUDGETS: [(&str, usize); 20] = [
     ("breaker", 1238),
     ("cache", 4249),
     ("chaos", 702),
-    ("core", 10256),
-    ("facade", 3319),
-    ("gateway", 14308),
-    ("guardrail", 776),
+    ("core", 10_263),
+    ("facade", 3337),
+    ("gateway", 14_338),
+    ("guardrail", 814),
     ("limit", 1596),
     ("loopguard", 390),
     ("mcp", 12254),
-    ("registry", 1022),
+    ("registry", 1307),
     ("replay", 2248),
     ("retry", 1605),
     ("router", 2358),
@@ -30,7 +30,7 @@ const BUDGETS: [(&str, usize); 20] = [
     ("tls", 27),
 ];
 /// The most lines of tests.
-const TESTS: usize = 60_500;
+const TESTS: usize = 63_000;
 
 /// What supports tests only, though it is not a test itself.
 const SUPPORT: [&str; 4] = [

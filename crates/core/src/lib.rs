@@ -116,7 +116,7 @@ pub use resolve::{Field, Hints, Resolved, Source, Trust};
 pub use route::{RouteCandidate, RouteDecision};
 pub use server::{BoxFuture, BoxStream, ProgressSink, ServerEvent, ToolServer, ToolService};
 pub use similar::similar;
-pub use tool::{InvalidDefinition, Tool, ToolDefinition};
+pub use tool::{CheckArguments, InvalidDefinition, Tool, ToolDefinition};
 pub use trail::{
     AttemptRecord, Authorization, CacheStatus, CallFacts, CallRecord, HedgeStatus, Stage,
     TRAIL_META, Trail, Verdict,

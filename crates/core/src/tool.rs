@@ -1,5 +1,6 @@
 //! One callable operation.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::refine::{Applied, Refinements};
@@ -12,6 +13,16 @@ mod definition;
 mod shape;
 
 pub use definition::{InvalidDefinition, ToolDefinition};
+
+/// Checks the arguments of a tool's calls.
+pub trait CheckArguments: fmt::Debug + Send + Sync {
+    /// Checks arguments: a raw JSON object.
+    ///
+    /// # Errors
+    ///
+    /// Why they do not fit, without their values, which may be secret.
+    fn check(&self, arguments: &[u8]) -> Result<(), String>;
+}
 
 /// One callable operation of one replica set: definition, verdict and plan.
 ///
@@ -34,6 +45,8 @@ pub struct Tool {
     /// Registration pairs the two, by their names or by what the operator says, and pairs them
     /// again whenever the tools of the set change.
     pub verifier: Option<Arc<str>>,
+    /// Checks the arguments of calls before they are sent. Default: none.
+    pub argument_check: Option<Arc<dyn CheckArguments>>,
     /// How the state behind the tool is divided among callers. Default: [`Instances::Shared`].
     pub instances: Instances,
     digest: u128,
@@ -55,6 +68,7 @@ impl Tool {
             plan: Arc::new(plan),
             refinements: Refinements::default(),
             verifier: None,
+            argument_check: None,
             digest,
             instances: Instances::default(),
         }
@@ -138,6 +152,7 @@ impl Tool {
             plan: Arc::new(plan),
             refinements: Refinements::default(),
             verifier: None,
+            argument_check: None,
             ..self.clone()
         }
     }

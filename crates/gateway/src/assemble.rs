@@ -231,6 +231,7 @@ fn server_of(config: &ServerConfig, upstream: Upstream) -> Server {
         .prefix(config.prefix.as_deref())
         .state(table.state.clone())
         .defaults(table.annotations.clone())
+        .check_arguments(table.check_arguments)
         .cost_factor(table.cost_factor);
     let mut limit = ConcurrencyLimitLayer::new(table.max_concurrent);
     limit.max_waiting = table.max_waiting;
@@ -260,6 +261,9 @@ fn server_of(config: &ServerConfig, upstream: Upstream) -> Server {
         });
         server = with(server, said.verify_with.clone(), |server, reader| {
             server.verify_with(tool.clone(), reader)
+        });
+        server = with(server, said.shown(), |server, shown| {
+            server.show_tool(tool.clone(), shown)
         });
         if let Some(permits) = said.max_concurrent {
             limit.tools.insert(tool.clone(), permits.get());

@@ -12,7 +12,8 @@ use tower_service::Service;
 use crate::Guardrails;
 use crate::guardrails::Checked;
 
-/// Puts an [`ArgumentGuard`] around a service. The default checks nothing.
+/// Puts an [`ArgumentGuard`] around a service. The default checks nothing but the
+/// [schemas](callward_core::Tool::argument_check) of tools that have such a check.
 ///
 /// ```
 /// use callward_core::{Tool, ToolCall, When};
@@ -51,6 +52,18 @@ impl ArgumentGuardLayer {
     pub const fn guardrails(&self) -> Option<&Guardrails> {
         self.0.as_ref()
     }
+
+    /// Returns why a call is refused for its arguments, if it is. The service is not asked, and
+    /// limits of executions are left aside.
+    #[must_use]
+    pub fn refusal(&self, call: &ToolCall) -> Option<Decision> {
+        // without its record: the call is not made
+        let why = match checked(self.0.as_ref(), call.in_background()).err()? {
+            Ok(misfit) => misfit.to_text().into(),
+            Err(error) => error.message.clone(),
+        };
+        Some(Decision::new(Stage::Guardrail, Verdict::Refused, why))
+    }
 }
 
 impl<S> Layer<S> for ArgumentGuardLayer {
@@ -81,12 +94,9 @@ impl<S: ToolService> Service<ToolCall> for ArgumentGuard<S> {
     }
 
     fn call(&mut self, call: ToolCall) -> Self::Future {
-        let Some(guardrails) = &self.guardrails else {
-            return Either::Left(self.inner.call(call));
-        };
-        let checked = match guardrails.check(call) {
+        let checked = match checked(self.guardrails.as_ref(), call) {
             Ok(checked) => checked,
-            Err(error) => return Either::Right(Box::pin(ready(Err(error)))),
+            Err(answer) => return Either::Right(Box::pin(ready(answer))),
         };
         if !checked.asks && checked.permits.is_empty() {
             return Either::Left(self.inner.call(checked.call));
@@ -94,12 +104,44 @@ impl<S: ToolService> Service<ToolCall> for ArgumentGuard<S> {
         // what was made ready goes: a call that waits for the service holds no permit
         let inner = self.inner.clone();
         self.inner = inner.clone();
-        Either::Right(Box::pin(run(guardrails.clone(), inner, checked)))
+        Either::Right(Box::pin(run(self.guardrails.clone(), inner, checked)))
     }
 }
 
-async fn run<S: ToolService>(guardrails: Guardrails, mut inner: S, mut checked: Checked) -> Answer {
-    if let Some(screen) = guardrails.0.screen.as_ref().filter(|_| checked.asks) {
+/// Checks the arguments by the rules, and then against the tool's schema if it has such a check.
+///
+/// # Errors
+///
+/// The answer of a call that is not sent. Arguments that do not fit the schema are a failure that
+/// the model reads and mends: the specification of MCP wants a result with `isError`
+/// ([SEP-1303](https://github.com/modelcontextprotocol/modelcontextprotocol/issues/1303)).
+fn checked(guardrails: Option<&Guardrails>, call: ToolCall) -> Result<Checked, Answer> {
+    let checked = match guardrails {
+        Some(guardrails) => guardrails.check(call).map_err(Err)?,
+        None => Checked::unchanged(call),
+    };
+    let call = &checked.call;
+    let fits = match &call.tool().argument_check {
+        Some(check) => check.check(call.arguments()),
+        None => Ok(()),
+    };
+    fits.map_err(|why| {
+        let name = call.tool().name();
+        let text = format!("the arguments do not fit the input schema of `{name}`: {why}");
+        call.decided(|| Decision::new(Stage::Guardrail, Verdict::Refused, text.clone()));
+        Ok(ToolOutput::error_text(text))
+    })?;
+    Ok(checked)
+}
+
+async fn run<S: ToolService>(
+    guardrails: Option<Guardrails>,
+    mut inner: S,
+    mut checked: Checked,
+) -> Answer {
+    let rules = guardrails.as_ref().map(|it| &it.0);
+    let screen = rules.and_then(|rules| rules.screen.as_ref());
+    if let Some(screen) = screen.filter(|_| checked.asks) {
         let screened = screen.arguments(&checked.call).await;
         let screened = screened.inspect_err(|error| {
             let why = || error.message.clone();
@@ -107,7 +149,11 @@ async fn run<S: ToolService>(guardrails: Guardrails, mut inner: S, mut checked: 
             checked.call.decided(refused);
         });
         if let Some(arguments) = screened? {
-            checked = guardrails.check(checked.call.with_arguments(arguments))?;
+            let call = checked.call.with_arguments(arguments);
+            checked = match self::checked(guardrails.as_ref(), call) {
+                Ok(checked) => checked,
+                Err(answer) => return answer,
+            };
         }
     }
     poll_fn(|cx| inner.poll_ready(cx)).await?;
@@ -116,7 +162,9 @@ async fn run<S: ToolService>(guardrails: Guardrails, mut inner: S, mut checked: 
         |output: &ToolOutput| !output.is_error() && output.status() == OutputStatus::Complete;
     if result.as_ref().is_ok_and(succeeded) {
         for key in checked.permits {
-            guardrails.0.dry_runs.add(key);
+            if let Some(rules) = rules {
+                rules.dry_runs.add(key);
+            }
         }
     }
     result

@@ -42,6 +42,17 @@ pub(crate) struct Checked {
     pub(crate) asks: bool,
 }
 
+impl Checked {
+    /// Takes a call as it is.
+    pub(crate) const fn unchanged(call: ToolCall) -> Self {
+        Self {
+            call,
+            permits: Vec::new(),
+            asks: false,
+        }
+    }
+}
+
 impl Guardrails {
     /// Takes rules, and the service that those with [`webhook`](Rule::webhook) ask.
     ///
@@ -74,16 +85,6 @@ impl Guardrails {
             Decision::new(Stage::Guardrail, Verdict::Checked, why)
         };
         self.concerning(call).map(decision).collect()
-    }
-
-    /// Returns which rule refuses a call for its arguments, and why, if one does. The service is
-    /// not asked, and limits of executions are left aside.
-    #[must_use]
-    pub fn refusal(&self, call: &ToolCall) -> Option<Decision> {
-        // without its record: the call is not made
-        let refused = self.check(call.in_background()).err()?;
-        let why = refused.message.clone();
-        Some(Decision::new(Stage::Guardrail, Verdict::Refused, why))
     }
 
     /// Returns the rules that concern a call, with their numbers from 1.

@@ -6,6 +6,9 @@
 //! withholds results. It marks those of tools that reach into an open world as
 //! [untrusted](UNTRUSTED_META).
 //!
+//! Where a tool has a [check](callward_core::Tool::argument_check), arguments that do not fit its
+//! schema get an answer with `isError`.
+//!
 //! **Refused** calls fail as `NotSent`: [`Unauthorized`](callward_core::ErrorKind::Unauthorized)
 //! for what they contain, `InvalidCall` for their size or a missing dry run, and `RateLimited` with
 //! a time. A result that is withheld becomes an answer with `isError`, which says that the call has

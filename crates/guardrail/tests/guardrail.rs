@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use callward_core::{
-    Annotations, AnyOf, ArgumentRule, BoxFuture, CallRecord, Caller, Condition, Delivery, Effect,
-    ErrorKind, FailedAttempt, Hints, Inferred, Principal, Profile, Refinements, SessionId, Tool,
-    ToolCall, ToolError, ToolGlob, ToolOutput, Trust, When,
+    Annotations, AnyOf, ArgumentRule, BoxFuture, CallRecord, Caller, CheckArguments, Condition,
+    Delivery, Effect, ErrorKind, FailedAttempt, Hints, Inferred, Principal, Profile, Refinements,
+    SessionId, Tool, ToolCall, ToolError, ToolGlob, ToolOutput, Trust, When,
 };
 use callward_guardrail::{
     ArgumentGuard, ArgumentGuardLayer, Guardrails, ResultGuard, ResultGuardLayer, Rule, Screen,
@@ -16,7 +16,7 @@ use callward_guardrail::{
 use callward_testkit::{MockService, call, tool};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tower::{ServiceBuilder, ServiceExt};
+use tower::{Layer, ServiceBuilder, ServiceExt};
 
 type Guarded = ArgumentGuard<ResultGuard<MockService>>;
 
@@ -55,6 +55,51 @@ fn echo() -> MockService {
         let text = String::from_utf8(call.arguments().to_vec()).unwrap();
         Ok(ToolOutput::text(text))
     })
+}
+
+/// Arguments fit if they are this text.
+#[derive(Debug)]
+struct Exactly(&'static str);
+
+impl CheckArguments for Exactly {
+    fn check(&self, arguments: &[u8]) -> Result<(), String> {
+        let fits = arguments == self.0.as_bytes();
+        fits.then_some(()).ok_or_else(|| "other text".to_owned())
+    }
+}
+
+#[tokio::test]
+async fn arguments_that_do_not_fit_the_schema_are_not_sent() {
+    let mut checked = Tool::clone(&tool("remove").build());
+    checked.argument_check = Some(Arc::new(Exactly(r#"{"id":"[redacted]"}"#)));
+    let (checked, server) = (Arc::new(checked), MockService::counting());
+    let redacts = rule(json!({"credentials": {"arguments": "redact"}}));
+    for (layer, sent, arguments) in [
+        (ArgumentGuardLayer::default(), false, json!({"id": TOKEN})),
+        (
+            ArgumentGuardLayer::default(),
+            true,
+            json!({"id": "[redacted]"}),
+        ),
+        // what is checked is what is sent
+        (
+            ArgumentGuardLayer::new(Guardrails::new(vec![redacts], None).unwrap()),
+            true,
+            json!({"id": TOKEN}),
+        ),
+    ] {
+        let before = server.started();
+        let service = layer.layer(server.clone());
+        let one = ToolCall::new(checked.clone(), arguments.to_string());
+        assert_eq!(layer.refusal(&one).is_none(), sent);
+        let answer = service.oneshot(one).await.unwrap();
+        assert_eq!(answer.is_error(), !sent);
+        assert_eq!(
+            answer.to_text().contains("schema of `remove`: other text"),
+            !sent
+        );
+        assert_eq!(server.started() - before, usize::from(sent));
+    }
 }
 
 #[tokio::test]
@@ -123,7 +168,8 @@ async fn each_check_of_arguments_refuses_what_it_concerns_and_nothing_else() {
             let rules = vec![serde_json::from_value(written.clone()).unwrap()];
             let guardrails = Guardrails::new(rules, None).unwrap();
             let record = Arc::new(CallRecord::new());
-            let foretold = guardrails.refusal(&sent.clone().with_record(record.clone()));
+            let foretold = ArgumentGuardLayer::new(guardrails.clone())
+                .refusal(&sent.clone().with_record(record.clone()));
             assert!(record.facts().decisions.is_empty(), "nothing happened yet");
             let answer = one(written, &server).oneshot(sent).await;
             let expected = expected.filter(|_| refuses);

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::names::SEPARATORS;
 use crate::rewrite::{Path, rewrite};
+use crate::shown::Shown;
 use crate::uri;
 
 /// Where a definition has names that clients see: its own, and the URI of its user interface ([MCP
@@ -28,6 +29,8 @@ pub struct Entry {
     /// a changed name.
     aliases: Vec<Arc<str>>,
     listed: Bytes,
+    /// What the operator changes of it.
+    shown: Option<Shown>,
 }
 
 impl Entry {
@@ -40,8 +43,13 @@ impl Entry {
         tool: &Arc<Tool>,
         prefix: Option<&str>,
         client_name: &str,
+        shown: Option<&Shown>,
     ) -> Result<Self, serde_json::Error> {
-        let definition: &RawValue = serde_json::from_slice(&tool.definition.raw)?;
+        let raw = match shown {
+            Some(shown) => shown.apply(&tool.definition.raw)?,
+            None => tool.definition.raw.clone(),
+        };
+        let definition: &RawValue = serde_json::from_slice(&raw)?;
         let renamed = rewrite(definition.get(), NAMED, |place, own| {
             match (place, prefix) {
                 ("name", _) => client_name.to_owned(),
@@ -49,7 +57,7 @@ impl Entry {
                 (_, None) => own.to_owned(),
             }
         });
-        let renamed = renamed.map_or_else(|| tool.definition.raw.clone(), Bytes::from);
+        let renamed = renamed.map_or_else(|| raw.clone(), Bytes::from);
         let alias = |separator| format!("{}{separator}{}", tool.set(), tool.name());
         let with_prefix = prefix.map(|prefix| format!("{prefix}__{}", tool.name()));
         let aliases = SEPARATORS.into_iter().map(alias).chain(with_prefix);
@@ -58,6 +66,7 @@ impl Entry {
             tool: tool.clone(),
             client_name: client_name.into(),
             listed: nest_ours(&renamed)?.unwrap_or(renamed),
+            shown: shown.cloned(),
         })
     }
 
@@ -74,10 +83,25 @@ impl Entry {
     }
 
     /// Returns the tool's `tools/list` object: the server's own bytes, but for the name and for
-    /// members of its `_meta` under keys of ours, which are [kept apart](callward_core::nest_ours).
+    /// members of its `_meta` under keys of ours, which are [kept apart](callward_core::nest_ours),
+    /// and for what the operator [changes](crate::SetOptions::shown).
     #[must_use]
     pub fn listed(&self) -> &Bytes {
         &self.listed
+    }
+
+    /// Returns the arguments that the tool gets for those of a call: with the ones that are
+    /// [fixed](Shown::fixed).
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the call: it sets a fixed argument to another value, or its arguments are
+    /// not a JSON object.
+    pub fn arguments(&self, given: Bytes) -> Result<Bytes, String> {
+        match &self.shown {
+            Some(shown) => shown.complete(given),
+            None => Ok(given),
+        }
     }
 }
 
@@ -236,8 +260,16 @@ impl Catalogue {
     }
 
     /// Returns the entry of this instance of a tool under this name.
-    pub(crate) fn same(&self, tool: &Arc<Tool>, name: &str) -> Option<Arc<Entry>> {
+    pub(crate) fn same(
+        &self,
+        tool: &Arc<Tool>,
+        name: &str,
+        shown: Option<&Shown>,
+    ) -> Option<Arc<Entry>> {
         let entry = self.names.get(name)?;
-        (Arc::ptr_eq(&entry.tool, tool) && *entry.client_name == *name).then(|| entry.clone())
+        let is_same = Arc::ptr_eq(&entry.tool, tool)
+            && *entry.client_name == *name
+            && entry.shown.as_ref() == shown;
+        is_same.then(|| entry.clone())
     }
 }

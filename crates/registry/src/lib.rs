@@ -28,7 +28,10 @@ mod names;
 mod options;
 mod registry;
 mod rewrite;
+#[cfg(feature = "schema")]
+mod schema;
 mod set;
+mod shown;
 pub mod uri;
 mod verify;
 
@@ -37,3 +40,4 @@ pub use names::KeptName;
 pub use options::SetOptions;
 pub use registry::{Changes, Registry};
 pub use rewrite::{Path, rewrite};
+pub use shown::Shown;

@@ -10,6 +10,8 @@ use callward_core::{
 
 use crate::SetOptions;
 use crate::catalogue::{Refusal, ToolNames};
+#[cfg(feature = "schema")]
+use crate::schema::{self, SchemaCheck};
 
 /// The list of one server: tools that can be offered, and those that cannot.
 #[derive(Debug, Default)]
@@ -119,8 +121,15 @@ fn bind(
     let mut profile = options.profile_of(&definition.name, is_volatile);
     profile.caches &= definition.method.is_cacheable();
     let judged = judge(&hints, &profile);
-    if let Some(reason) = judged.refusal() {
-        return Err(reason);
+    #[cfg(feature = "schema")]
+    let schema = definition.input_schema.as_deref();
+    #[cfg(feature = "schema")]
+    let faults = schema.map(schema::faults).unwrap_or_default();
+    #[cfg(not(feature = "schema"))]
+    let faults = Vec::new();
+    let reasons = Vec::from_iter(faults.into_iter().chain(judged.refusal()));
+    if !reasons.is_empty() {
+        return Err(reasons.join("; "));
     }
     for warning in &judged.resolved.warnings {
         tracing::warn!(%set, tool = %definition.name, warning, "hints contradict each other");
@@ -137,6 +146,13 @@ fn bind(
         judged.plan,
     );
     tool.refinements = refinements;
+    #[cfg(feature = "schema")]
+    if let Some(schema) = schema.filter(|_| options.checks_arguments) {
+        match SchemaCheck::compile(schema) {
+            Ok(check) => tool.argument_check = Some(Arc::new(check)),
+            Err(why) => return Err(format!("its inputSchema cannot check arguments: {why}")),
+        }
+    }
     Ok(tool)
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::SetOptions;
 use callward_core::{FingerprintKey, Method, ReplicaSetId, Tool, ToolName};
 
 /// The longest name with a prefix: several model APIs accept no more, and only ASCII letters,
@@ -81,7 +82,7 @@ impl NameTable {
     pub(crate) fn assign(
         &mut self,
         set: &ReplicaSetId,
-        prefix: Option<&str>,
+        options: &SetOptions,
         tools: &[Arc<Tool>],
         starts: &Starts,
         waits: bool,
@@ -91,7 +92,7 @@ impl NameTable {
             .iter()
             .filter(|tool| tool.definition.method == Method::CallTool)
         {
-            let own = client_name(prefix, tool);
+            let own = client_name(options, tool);
             let spare = spare_name(set, tool);
             let kept = self.names.get(set).and_then(|names| names.get(tool.name()));
             if let Some(kept) = kept.filter(|kept| ***kept == *own || ***kept == *spare) {
@@ -188,8 +189,12 @@ pub(crate) fn spare_name(set: &ReplicaSetId, tool: &Tool) -> String {
     accepted(&format!("{set}__{}", tool.name()))
 }
 
-fn client_name(prefix: Option<&str>, tool: &Tool) -> String {
-    match prefix {
+fn client_name(options: &SetOptions, tool: &Tool) -> String {
+    let shown = options.shown.get(tool.name());
+    if let Some(name) = shown.and_then(|shown| shown.name.as_deref()) {
+        return accepted(name);
+    }
+    match &options.prefix {
         Some(prefix) => accepted(&format!("{prefix}__{}", tool.name())),
         // without a prefix the gateway stands in for the server, and keeps its names
         None => tool.name().to_string(),

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::Shown;
 use callward_core::infer::{Inference, Lexicon, RuleSet};
 use callward_core::{
     Annotations, ArgumentRule, Caching, FreshnessMode, Instances, Learned, Lifetime, Profile,
@@ -39,6 +40,11 @@ pub struct SetOptions {
     /// The operator's pairs: by writing tool, the read-only tool of the set that shows the effect
     /// of a call with an unknown outcome. Default: none, names decide.
     pub verify_with: HashMap<ToolName, ToolName>,
+    /// How single tools are shown to clients. Default: as their servers list them.
+    pub shown: HashMap<ToolName, Shown>,
+    /// Whether arguments are checked against the tool's schema before a call is sent. Default: no,
+    /// as servers may accept more than their schemas say. Needs the feature `schema`.
+    pub checks_arguments: bool,
     /// How the state behind the tools is divided among callers. Default: each server's own.
     pub instances: Option<Instances>,
 }

@@ -237,7 +237,9 @@ impl State {
             if let Some(set) = self.sets.get(id) {
                 let own = set.options.prefix.as_deref();
                 let waits = is_expecting && own.is_none();
-                let names = self.names.assign(id, own, &set.tools, starts, waits);
+                let names = self
+                    .names
+                    .assign(id, &set.options, &set.tools, starts, waits);
                 assigned.insert(id.clone(), (names, waits));
                 is_expecting |= own.is_none() && !set.expected.is_empty();
             }
@@ -272,11 +274,15 @@ impl State {
             for tool in &entry.tools {
                 if tool.definition.method != Method::CallTool {
                     let name = format!("{set}.{}", tool.name());
-                    if let Ok(offered) = Entry::new(tool, None, &name).map(Arc::new) {
+                    if let Ok(offered) = Entry::new(tool, None, &name, None).map(Arc::new) {
                         let of_set = catalogue.methods_of.entry(set.clone()).or_default();
                         of_set.push(offered.clone());
                         catalogue.methods.push(offered);
                     }
+                    continue;
+                }
+                let shown = entry.options.shown.get(tool.name());
+                if shown.is_some_and(|shown| shown.hidden) {
                     continue;
                 }
                 size += size_of(tool);
@@ -302,8 +308,8 @@ impl State {
                     }
                 };
                 let prefix = entry.options.prefix.as_deref();
-                let offered = || Entry::new(tool, prefix, name).map(Arc::new);
-                match last.same(tool, name).map_or_else(offered, Ok) {
+                let offered = || Entry::new(tool, prefix, name, shown).map(Arc::new);
+                match last.same(tool, name, shown).map_or_else(offered, Ok) {
                     Ok(entry) => catalogue.push(entry),
                     Err(error) => {
                         tracing::error!(%set, tool = %tool.name(), %error, "cannot be renamed");

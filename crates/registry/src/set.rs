@@ -88,6 +88,7 @@ impl Set {
         let paired = &self.options.verify_with;
         let mut unlisted: Vec<&ToolName> = named
             .chain(self.options.refinements.keys())
+            .chain(self.options.shown.keys())
             .chain(paired.keys().chain(paired.values()))
             .filter(|tool| !is_listed(tool))
             .collect();
@@ -126,4 +127,5 @@ fn works_alike(old: &Tool, new: &Tool) -> bool {
         && old.plan() == new.plan()
         && old.refinements == new.refinements
         && old.instances == new.instances
+        && old.argument_check.is_some() == new.argument_check.is_some()
 }

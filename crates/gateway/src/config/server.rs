@@ -7,10 +7,12 @@ use std::time::Duration;
 use callward::cache::{ScopeTemplate, StateGroup};
 use callward::core::human::{duration, size};
 use callward::limit::{ConcurrencyLimitLayer, Shed};
+use callward::registry::Shown;
 use callward::{Annotations, Caching, Instances, ReplicaSetId, ServerId, ToolName, Trust, Weight};
 use callward_mcp::client::EraChoice;
 use callward_mcp::wire::DEFAULT_MAX_LINE;
 use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Map, Value};
 
 use super::rules::Rule;
 use super::with_defaults;
@@ -64,6 +66,8 @@ with_defaults! {
         #[serde(with = "duration")]
         pub(crate) ttl: Option<Duration>,
         pub(crate) cache: Option<bool>,
+        /// Whether arguments are checked against the schemas of tools.
+        pub(crate) check_arguments: bool,
         pub(crate) annotations: Annotations,
         pub(crate) tools: BTreeMap<ToolName, ToolConfig>,
     }
@@ -80,6 +84,13 @@ pub(crate) struct ToolConfig {
     pub(crate) writes: Option<Vec<ScopeTemplate>>,
     /// The tool that shows whether a call with an unknown outcome took effect.
     pub(crate) verify_with: Option<ToolName>,
+    /// The name that clients see.
+    pub(crate) name: Option<String>,
+    /// Whether clients neither see nor call it.
+    pub(crate) hidden: bool,
+    pub(crate) description: Option<String>,
+    /// Arguments that every call has, and clients do not see.
+    pub(crate) arguments: Map<String, Value>,
     /// How many calls of it this server gets at once.
     pub(crate) max_concurrent: Option<NonZeroUsize>,
     #[serde(with = "duration")]
@@ -87,6 +98,18 @@ pub(crate) struct ToolConfig {
     pub(crate) cache: Option<bool>,
     #[serde(flatten)]
     pub(crate) hints: Annotations,
+}
+
+impl ToolConfig {
+    /// Returns what clients see of it; `None` if that is what the server lists.
+    pub(crate) fn shown(&self) -> Option<Shown> {
+        let mut shown = Shown::default();
+        shown.name.clone_from(&self.name);
+        shown.hidden = self.hidden;
+        shown.description.clone_from(&self.description);
+        shown.fixed.clone_from(&self.arguments);
+        (shown != Shown::default()).then_some(shown)
+    }
 }
 
 /// Returns whether results are kept, and for how long.

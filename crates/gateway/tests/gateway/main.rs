@@ -37,6 +37,7 @@ mod run;
 mod scrape;
 mod scripted;
 mod servers;
+mod shown;
 mod startup;
 mod subscriptions;
 mod support;

@@ -65,6 +65,13 @@ impl Faults<'_, '_> {
             self.caching(&root, said.ttl, said.cache);
             self.hints(&root, &said.hints);
             self.scopes(&root, said);
+            let accepts = |char: char| char.is_ascii_alphanumeric() || "_-".contains(char);
+            let is_name = |name: &str| (1..=64).contains(&name.len()) && name.chars().all(accepts);
+            self.expect(
+                said.name.as_deref().is_none_or(is_name),
+                &dotted(&root, "name"),
+                "expected 1 to 64 ASCII letters, digits, `_` and `-`: model APIs accept no others",
+            );
             self.expect(
                 said.verify_with.as_ref() != Some(tool),
                 &dotted(&root, "verify_with"),
@@ -179,6 +186,8 @@ impl Faults<'_, '_> {
                     ((theirs.ttl, theirs.cache) == (ours.ttl, ours.cache), "ttl",
                      "the same `ttl` and `cache`"),
                     (theirs.annotations == ours.annotations, "annotations", "the same hints"),
+                    (theirs.check_arguments == ours.check_arguments, "check_arguments",
+                     "the same check of arguments"),
                 ];
                 for (_, key, what) in rules.into_iter().filter(|(agree, ..)| !agree) {
                     conflict(first, key, what);
@@ -327,6 +336,6 @@ fn clash(said: &ToolConfig, other: &ToolConfig) -> Option<(&'static str, &'stati
     said.verify_with.clone_from(&other.verify_with);
     Some(match said == other {
         true => (".verify_with", "the same tool to verify with"),
-        false => ("", "the same hints, rules and scopes for the tool"),
+        false => ("", "the same settings of the tool"),
     })
 }
