@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use callward_breaker::{BreakerLayer, BreakerState, Subject};
-use callward_core::{BoxFuture, ToolCall, Weight};
+use callward_core::{BoxFuture, CallStats, ToolCall, Weight};
 use callward_limit::{AttemptTimeoutLayer, RateLimitLayer};
 use callward_router::{ExclusionReason, Member};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::builder::{BuildError, Settings};
+use crate::measured::MeasureLayer;
 use crate::order::{self, Guarded};
 use crate::ping::Pinger;
 use crate::roster::Known;
@@ -40,11 +41,13 @@ impl Settings {
         rate.in_all = server.calls_per_minute;
         let rate =
             RateLimitLayer::new(rate).map_err(BuildError::of_the(format_args!("server `{id}`")))?;
+        let stats = Arc::<CallStats>::default();
         let (guarded, concurrency) = order::guard(
             BreakerLayer::of_server(shared.breakers.clone(), id.clone()),
             BreakerLayer::new(shared.breakers.clone(), id.clone()),
             rate.clone(),
             server.concurrency.clone(),
+            MeasureLayer(Some(stats.clone())),
             AttemptTimeoutLayer::new().with_cap(self.limits.progress_cap),
             server.server.clone(),
         );
@@ -92,6 +95,7 @@ impl Settings {
             endpoint,
             rate,
             concurrency,
+            stats,
             liveness,
             weight: Mutex::new(weight),
             scan: None,

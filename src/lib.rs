@@ -32,6 +32,7 @@ mod leaf;
 mod learned;
 mod limits;
 mod local;
+mod measured;
 #[cfg(feature = "telemetry")]
 mod metrics;
 mod order;
@@ -42,6 +43,7 @@ mod scopes;
 mod server;
 mod service;
 mod stack;
+mod statistics;
 mod tower_error;
 
 pub use builder::{BuildError, StackBuilder};
@@ -63,6 +65,7 @@ pub use roster::{Listings, ServerStatus};
 pub use server::Server;
 pub use service::{StackFuture, StackService};
 pub use stack::Stack;
+pub use statistics::{ServerStatistics, Statistics, ToolStatistics};
 pub use tower_error::tool_error;
 
 #[cfg(feature = "approval")]

@@ -42,6 +42,7 @@ pub(crate) use crate::absent::telemetry::{
     AttemptSpan, AttemptSpanLayer, CallSpan, CallSpanLayer, DiscoverySpan,
 };
 use crate::leaf::Leaf;
+use crate::measured::{Measure, MeasureLayer};
 
 /// The layers around one server, from outside to inside:
 ///
@@ -50,9 +51,11 @@ use crate::leaf::Leaf;
 ///    refusals do not count at the server's breaker;
 /// 3. **rate limit** of the server: a call that waits for its turn holds no permit;
 /// 4. **concurrency limit**: waiting for a permit counts against no timeout;
-/// 5. **attempt timeout**: covers the server's own time and nothing else;
-/// 6. **leaf**: the server.
-pub(crate) type Guarded = Breaker<Breaker<RateLimit<ConcurrencyLimit<AttemptTimeout<Leaf>>>>>;
+/// 5. **counts** of the server: a timeout is a failure, waiting for a permit is not its time;
+/// 6. **attempt timeout**: covers the server's own time and nothing else;
+/// 7. **leaf**: the server.
+pub(crate) type Guarded =
+    Breaker<Breaker<RateLimit<ConcurrencyLimit<Measure<AttemptTimeout<Leaf>>>>>>;
 
 /// The layers that a call passes, from outside to inside:
 ///
@@ -70,19 +73,22 @@ pub(crate) type Guarded = Breaker<Breaker<RateLimit<ConcurrencyLimit<AttemptTime
 /// 7. **approval**: outside the cache, whose flights would wait for a person; once per call, and
 ///    before any deadline, permit or breaker;
 /// 8. **cache**: a hit costs neither budget nor server; sees writes pass, so it can invalidate;
-/// 9. **result guard**: inside the cache, which keeps only what passed; inside approval, so that it
-///    counts calls that run; outside retry, so that it counts no attempts;
-/// 10. **retry**: outside routing, so that a retry may go to another server; one deadline for all
+/// 9. **counts** of tools: inside the cache, which counts what it answers, so that a hit pays for
+///    no clock;
+/// 10. **result guard**: inside the cache, which keeps only what passed; inside approval, so that
+///     it
+///     counts calls that run; outside retry, so that it counts no attempts;
+/// 11. **retry**: outside routing, so that a retry may go to another server; one deadline for all
 ///     attempts;
-/// 11. **hedge**: at most one second attempt beside each, from the retry budget;
-/// 12. **rate limit** of tools: each attempt counts;
-/// 13. **attempt span**: one per try;
-/// 14. **router**: always ready; picks among candidates; awaits their readiness inside the call.
+/// 12. **hedge**: at most one second attempt beside each, from the retry budget;
+/// 13. **rate limit** of tools: each attempt counts;
+/// 14. **attempt span**: one per try;
+/// 15. **router**: always ready; picks among candidates; awaits their readiness inside the call.
 pub(crate) type Layers =
     CallSpan<Audit<PrincipalLimit<Authorize<ArgumentGuard<LoopGuard<Approval<Cache<Inside>>>>>>>>;
 
 /// The layers inside the cache.
-type Inside = ResultGuard<Retry<Hedge<RateLimit<AttemptSpan<Router<Guarded>>>>>>;
+type Inside = Measure<ResultGuard<Retry<Hedge<RateLimit<AttemptSpan<Router<Guarded>>>>>>>;
 
 /// The future of all layers.
 pub(crate) type Answer = <Layers as Service<ToolCall>>::Future;
@@ -121,6 +127,7 @@ pub(crate) fn assemble(
         .layer(loop_guard)
         .layer(approval)
         .layer(cache)
+        .layer(MeasureLayer::default())
         .layer(result_guard)
         .layer(retry)
         .layer(hedge)
@@ -135,11 +142,13 @@ pub(crate) fn guard(
     of_tool: BreakerLayer,
     rate: RateLimitLayer,
     concurrency: ConcurrencyLimitLayer,
+    measure: MeasureLayer,
     timeout: AttemptTimeoutLayer,
     leaf: Leaf,
 ) -> (Guarded, ConcurrencyHandle) {
     let limited = ServiceBuilder::new()
         .layer(concurrency)
+        .layer(measure)
         .layer(timeout)
         .service(leaf);
     let places = limited.handle();

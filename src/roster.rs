@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use callward_breaker::{BreakerSet, BreakerState, Subject};
-use callward_core::{ReplicaSetId, ServerId, Weight};
+use callward_core::{CallStats, ReplicaSetId, ServerId, Weight};
 use callward_limit::{ConcurrencyHandle, RateLimitLayer};
 use callward_registry::Catalogue;
 use callward_router::Endpoint;
@@ -28,6 +28,8 @@ pub(crate) struct Known {
     /// The handles that read its limits.
     pub(crate) rate: RateLimitLayer,
     pub(crate) concurrency: ConcurrencyHandle,
+    /// Its calls.
+    pub(crate) stats: Arc<CallStats>,
     pub(crate) liveness: Arc<watch::Sender<Liveness>>,
     pub(crate) weight: Mutex<Weight>,
     /// What follows the server. It ends with this.

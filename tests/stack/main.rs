@@ -21,6 +21,7 @@ mod refined;
 mod runtime_changes;
 mod safe_calls;
 mod servers;
+mod statistics;
 /// The decision trail: what is reported of a call is what happened to it, and what was expected.
 mod trail {
     mod agree;

@@ -216,6 +216,9 @@ impl Read {
             counts.joined += 1;
             counts.saved += answer.took;
         });
+        if let Some(stats) = &call.tool().stats {
+            stats.count_cached();
+        }
         note(call, CacheStatus::Joined);
     }
 }

@@ -113,6 +113,9 @@ impl Shared {
             counts.hits += 1;
             counts.saved += entry.cost;
         });
+        if let Some(stats) = &call.tool().stats {
+            stats.count_cached();
+        }
         if let Some(record) = &call.record {
             record.with(|facts| {
                 facts.cache = CacheStatus::Hit;

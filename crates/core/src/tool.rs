@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::refine::{Applied, Refinements};
 use crate::{
-    Annotations, CacheRule, CallPlan, ConfirmRule, Instances, InvalidName, Method, Profile,
-    ReplicaSetId, Resolved, RetryRule, Source, ToolName,
+    Annotations, CacheRule, CallPlan, CallStats, ConfirmRule, Instances, InvalidName, Method,
+    Profile, ReplicaSetId, Resolved, RetryRule, Source, ToolName,
 };
 
 mod definition;
@@ -49,6 +49,8 @@ pub struct Tool {
     pub argument_check: Option<Arc<dyn CheckArguments>>,
     /// How the state behind the tool is divided among callers. Default: [`Instances::Shared`].
     pub instances: Instances,
+    /// Counts the calls of the tool, whatever its definition. Default: none are counted.
+    pub stats: Option<Arc<CallStats>>,
     digest: u128,
 }
 
@@ -58,18 +60,19 @@ impl Tool {
         set: ReplicaSetId,
         definition: ToolDefinition,
         resolved: Resolved,
-        plan: CallPlan,
+        plan: impl Into<Arc<CallPlan>>,
     ) -> Self {
         let digest = definition.digest();
         Self {
             set,
             definition,
             resolved,
-            plan: Arc::new(plan),
+            plan: plan.into(),
             refinements: Refinements::default(),
             verifier: None,
             argument_check: None,
             digest,
+            stats: None,
             instances: Instances::default(),
         }
     }
@@ -153,6 +156,8 @@ impl Tool {
             refinements: Refinements::default(),
             verifier: None,
             argument_check: None,
+            // a request about a task is not a call of the tool
+            stats: None,
             ..self.clone()
         }
     }

@@ -7,12 +7,13 @@ mod listings;
 mod relayed;
 mod replay;
 mod running;
+mod search;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use callward::{Annotations, ServerId};
+use callward::ServerId;
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
@@ -27,6 +28,7 @@ pub(crate) use replay::{Recording, Replay, ReplayCalls};
 pub(crate) use running::{
     Breakers, BreakersCommand, Cache, CacheCommand, Gateway, Servers, ServersCommand,
 };
+pub(crate) use search::Tools;
 
 /// An MCP gateway that reads each tool's annotations and by them decides caching, retries, routing
 /// and confirmation of every call.
@@ -261,27 +263,6 @@ pub(crate) struct Call {
     /// Show on standard error everything that was decided about the call
     #[arg(long, short = 'v', visible_alias = "verbose")]
     pub(crate) explain: bool,
-    #[command(flatten)]
-    pub(crate) from: From,
-}
-
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  callward tools
-  callward tools --json -- callward sample
-  callward tools --by-safety --config callward.toml
-  callward tools --only readOnlyHint=true --only openWorldHint=false")]
-pub(crate) struct Tools {
-    /// Print one JSON object per tool
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Put the tools in groups: read-only, mutating, destructive
-    #[arg(long)]
-    pub(crate) by_safety: bool,
-    /// Only tools with this effective hint (`--only` again: and with that one)
-    #[arg(long, value_name = "FIELD=VALUE", value_parser = Annotations::from_assignment)]
-    pub(crate) only: Vec<Annotations>,
     #[command(flatten)]
     pub(crate) from: From,
 }

@@ -91,8 +91,8 @@ pub(crate) fn tool(name: &str, tool: &Tool, plan: &CallPlan, resolved: &Resolved
     view
 }
 
-/// Describes all tools of a stack, in the order clients see them.
-pub(crate) fn tools(stack: &Stack) -> Vec<Value> {
+/// Describes these tools of a stack.
+pub(crate) fn tools(stack: &Stack, tools: &[Arc<Entry>]) -> Vec<Value> {
     let learned = stack.learned_lifetimes();
     let view = |entry: &Arc<Entry>| {
         let tool = entry.tool();
@@ -105,7 +105,7 @@ pub(crate) fn tools(stack: &Stack) -> Vec<Value> {
         }
         view
     };
-    stack.catalogue().entries().iter().map(view).collect()
+    tools.iter().map(view).collect()
 }
 
 /// Leaves out the members of an object that have no value.

@@ -1,13 +1,14 @@
 //! An immutable snapshot of all tools.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use callward_core::{Method, ReplicaSetId, ServerId, Tool, ToolName, nest_ours, similar};
 use serde_json::value::RawValue;
 
-use crate::names::SEPARATORS;
+use crate::names::{SEPARATORS, Starts};
+use crate::part::Part;
 use crate::rewrite::{Path, rewrite};
 use crate::shown::Shown;
 use crate::uri;
@@ -25,9 +26,6 @@ const NAMED: &[Path<'_>] = &[
 pub struct Entry {
     tool: Arc<Tool>,
     client_name: Arc<str>,
-    /// Its other names: `set.tool`, `set::tool`, `set__tool`, and `prefix__tool` where clients see
-    /// a changed name.
-    aliases: Vec<Arc<str>>,
     listed: Bytes,
     /// What the operator changes of it.
     shown: Option<Shown>,
@@ -42,7 +40,7 @@ impl Entry {
     pub(crate) fn new(
         tool: &Arc<Tool>,
         prefix: Option<&str>,
-        client_name: &str,
+        client_name: Arc<str>,
         shown: Option<&Shown>,
     ) -> Result<Self, serde_json::Error> {
         let raw = match shown {
@@ -52,19 +50,18 @@ impl Entry {
         let definition: &RawValue = serde_json::from_slice(&raw)?;
         let renamed = rewrite(definition.get(), NAMED, |place, own| {
             match (place, prefix) {
-                ("name", _) => client_name.to_owned(),
+                ("name", _) => client_name.to_string(),
                 (_, Some(prefix)) => uri::with_prefix(own, prefix),
                 (_, None) => own.to_owned(),
             }
         });
-        let renamed = renamed.map_or_else(|| raw.clone(), Bytes::from);
-        let alias = |separator| format!("{}{separator}{}", tool.set(), tool.name());
-        let with_prefix = prefix.map(|prefix| format!("{prefix}__{}", tool.name()));
-        let aliases = SEPARATORS.into_iter().map(alias).chain(with_prefix);
+        let renamed = renamed.map_or_else(
+            || raw.clone(),
+            |it| it.into_boxed_str().into_boxed_bytes().into(),
+        );
         Ok(Self {
-            aliases: aliases.map(Arc::from).collect(),
             tool: tool.clone(),
-            client_name: client_name.into(),
+            client_name,
             listed: nest_ours(&renamed)?.unwrap_or(renamed),
             shown: shown.cloned(),
         })
@@ -88,6 +85,11 @@ impl Entry {
     #[must_use]
     pub fn listed(&self) -> &Bytes {
         &self.listed
+    }
+
+    /// Returns what the operator changes of it.
+    pub(crate) fn shown(&self) -> Option<&Shown> {
+        self.shown.as_ref()
     }
 
     /// Returns the arguments that the tool gets for those of a call: with the ones that are
@@ -127,8 +129,11 @@ impl Refusal {
     }
 }
 
-/// Tools by each of their names.
+/// Tools by the names that clients see.
 pub(crate) type Names = HashMap<Arc<str>, Arc<Entry>, foldhash::quality::RandomState>;
+
+/// The tools of each set, in the order of the sets.
+pub(crate) type Parts = BTreeMap<ReplicaSetId, Arc<Part>>;
 
 /// The names of the tools that one server lists.
 pub(crate) type ToolNames = HashSet<ToolName, foldhash::quality::RandomState>;
@@ -139,15 +144,20 @@ pub struct Catalogue {
     pub(crate) generation: u64,
     pub(crate) entries: Vec<Arc<Entry>>,
     pub(crate) names: Names,
+    /// The tools of each set, by set and in the order of the sets.
+    pub(crate) parts: Parts,
     /// In the order of the sets, the methods other than `tools/call` that each answers.
     pub(crate) methods: Vec<Arc<Entry>>,
-    /// The same, by set.
-    pub(crate) methods_of: HashMap<ReplicaSetId, Vec<Arc<Entry>>>,
+    pub(crate) starts: Starts,
+    /// Names of tools that are not offered now: they lead to no other tool.
+    pub(crate) reserved: HashSet<Arc<str>, foldhash::quality::RandomState>,
     pub(crate) prefixes: HashMap<ReplicaSetId, String>,
     /// The set of each prefix.
     pub(crate) prefixed: HashMap<String, ReplicaSetId>,
     pub(crate) offers: HashMap<ServerId, Arc<ToolNames>, foldhash::quality::RandomState>,
     pub(crate) refused: Vec<Refusal>,
+    /// The rank of each tool by name; made when a search first sorts by it.
+    pub(crate) name_ranks: OnceLock<Vec<u32>>,
 }
 
 impl Catalogue {
@@ -166,7 +176,20 @@ impl Catalogue {
     /// Finds a tool by the name clients see, or as `set.tool`, `set::tool` or `set__tool`.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&Arc<Entry>> {
-        self.names.get(name)
+        self.names.get(name).or_else(|| self.find_alias(name))
+    }
+
+    /// Finds a tool as `set.tool`, `set::tool`, `set__tool`, or as `prefix__tool` where clients see
+    /// a changed name. A name that a tool of another set could have leads nowhere.
+    fn find_alias(&self, name: &str) -> Option<&Arc<Entry>> {
+        let set = self.starts.owner(name)?;
+        let part = self.parts.get(set)?;
+        let of_set = SEPARATORS.iter().map(|mark| (set.as_str(), *mark));
+        let of_prefix = self.prefix(set).map(|prefix| (prefix, "__"));
+        let mut starts = of_set.chain(of_prefix);
+        let found = starts
+            .find_map(|(start, mark)| part.find(name.strip_prefix(start)?.strip_prefix(mark)?));
+        found.filter(|_| !self.reserved.contains(name))
     }
 
     /// Returns the tool of each method other than `tools/call` that each set answers, in the order
@@ -194,7 +217,7 @@ impl Catalogue {
     /// Returns the tools of the [methods](Self::methods) that a set answers.
     #[must_use]
     pub fn methods_of(&self, set: &ReplicaSetId) -> &[Arc<Entry>] {
-        self.methods_of.get(set).map_or(&[], Vec::as_slice)
+        self.parts.get(set).map_or(&[], |part| &part.methods)
     }
 
     /// Returns the set whose [prefix](Self::prefix) a name has that clients see, and its own name.
@@ -242,34 +265,32 @@ impl Catalogue {
         near.into_iter().map(|entry| entry.client_name()).collect()
     }
 
-    /// Adds a tool under the name clients see.
-    pub(crate) fn push(&mut self, entry: Arc<Entry>) {
-        self.names.insert(entry.client_name.clone(), entry.clone());
-        self.entries.push(entry);
-    }
-
-    /// Adds the aliases of each tool. A name that clients see beats an alias.
-    pub(crate) fn index(&mut self, is_alias: impl Fn(&str, &Tool) -> bool) {
-        for entry in &self.entries {
-            for alias in &entry.aliases {
-                if !self.names.contains_key(alias) && is_alias(alias, &entry.tool) {
-                    self.names.insert(alias.clone(), entry.clone());
-                }
+    /// Adds the parts of all sets, in their order. Names are those of the last snapshot, with the
+    /// changed parts' in place of the old ones.
+    pub(crate) fn fill(&mut self, parts: Parts, last: &Self) {
+        self.names.clone_from(&last.names);
+        let is_same = |id: &ReplicaSetId, part: &Arc<Part>, of: &Parts| {
+            of.get(id).is_some_and(|other| Arc::ptr_eq(other, part))
+        };
+        self.parts = parts;
+        let gone = last.parts.iter();
+        for (_, part) in gone.filter(|(id, part)| !is_same(id, part, &self.parts)) {
+            for entry in &part.entries {
+                self.names.remove(&entry.client_name);
             }
         }
-    }
-
-    /// Returns the entry of this instance of a tool under this name.
-    pub(crate) fn same(
-        &self,
-        tool: &Arc<Tool>,
-        name: &str,
-        shown: Option<&Shown>,
-    ) -> Option<Arc<Entry>> {
-        let entry = self.names.get(name)?;
-        let is_same = Arc::ptr_eq(&entry.tool, tool)
-            && *entry.client_name == *name
-            && entry.shown.as_ref() == shown;
-        is_same.then(|| entry.clone())
+        self.entries.reserve(last.entries.len());
+        for (id, part) in &self.parts {
+            self.entries.extend_from_slice(&part.entries);
+            self.methods.extend_from_slice(&part.methods);
+            self.offers.extend(part.servers.iter().cloned());
+            self.refused.extend_from_slice(&part.refused);
+            self.reserved.extend(part.reserved.iter().cloned());
+            if !is_same(id, part, &last.parts) {
+                let named = part.entries.iter();
+                self.names
+                    .extend(named.map(|entry| (entry.client_name.clone(), entry.clone())));
+            }
+        }
     }
 }

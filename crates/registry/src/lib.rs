@@ -23,13 +23,17 @@
 //! ```
 
 mod catalogue;
+mod index;
 mod listing;
 mod names;
 mod options;
+mod part;
+mod query;
 mod registry;
 mod rewrite;
 #[cfg(feature = "schema")]
 mod schema;
+mod search;
 mod set;
 mod shown;
 pub mod uri;
@@ -38,6 +42,8 @@ mod verify;
 pub use catalogue::{Catalogue, Entry, Refusal};
 pub use names::KeptName;
 pub use options::SetOptions;
+pub use query::{Query, Sort};
 pub use registry::{Changes, Registry};
 pub use rewrite::{Path, rewrite};
+pub use search::{CatalogueStats, Found};
 pub use shown::Shown;

@@ -1,11 +1,12 @@
 //! The list of one server, with weighed hints and derived plans.
 
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use callward_core::infer;
 use callward_core::{
-    Hints, Inferred, Instances, Method, Refinements, ReplicaSetId, ServerId, Subject, Tool,
-    ToolDefinition, Trust, judge, readable,
+    CallPlan, CallStats, Hints, Inferred, Instances, Method, Refinements, ReplicaSetId, ServerId,
+    Subject, Tool, ToolDefinition, ToolName, Trust, judge, readable,
 };
 
 use crate::SetOptions;
@@ -16,10 +17,10 @@ use crate::schema::{self, SchemaCheck};
 /// The list of one server: tools that can be offered, and those that cannot.
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
-    /// All that are listed, in order.
-    pub(crate) definitions: Vec<ToolDefinition>,
-    /// Those that can be offered with the current options, in the same order.
+    /// Those that can be offered with the current options, in the order they are listed.
     pub(crate) tools: Vec<Arc<Tool>>,
+    /// All others, each with its place in the list.
+    rejected: Vec<(usize, ToolDefinition)>,
     pub(crate) names: Arc<ToolNames>,
     pub(crate) refused: Vec<Refusal>,
     /// How the server divides its state among callers.
@@ -34,6 +35,7 @@ impl Listing {
         mut definitions: Vec<ToolDefinition>,
         instances: Instances,
         options: &SetOptions,
+        stats: &mut HashMap<ToolName, Arc<CallStats>>,
     ) -> Self {
         let mut listing = Self {
             instances,
@@ -48,29 +50,68 @@ impl Listing {
         }
         let mut names = ToolNames::default();
         let inferred = infer(server, &definitions, options);
-        for (definition, inferred) in definitions.iter().zip(inferred) {
+        let mut plans = Plans::default();
+        for (at, (definition, inferred)) in definitions.into_iter().zip(inferred).enumerate() {
             let name = &definition.name;
-            let bound = if is_tool(definition) && Method::by_name(name.as_str()).is_some() {
+            let bound = if is_tool(&definition) && Method::by_name(name.as_str()).is_some() {
                 Err("its name is that of a method".to_owned())
             } else if names.contains(name) {
                 Err("listed twice".to_owned())
             } else {
-                bind(set, definition, &inferred, options)
+                bind(set, &definition, &inferred, options, &mut plans)
             };
             match bound {
                 Ok(mut tool) => {
                     tool.instances = options.instances.unwrap_or(instances);
+                    tool.stats = Some(stats.entry(name.clone()).or_default().clone());
                     names.insert(name.clone());
                     listing.tools.push(Arc::new(tool));
                 }
-                Err(reason) => listing.refused.push(Refusal::new(server, name, reason)),
+                Err(reason) => {
+                    listing.refused.push(Refusal::new(server, name, reason));
+                    listing.rejected.push((at, definition));
+                }
             }
         }
-        listing.definitions = definitions;
         listing.names = Arc::new(names);
         listing
     }
+
+    /// Returns all definitions that are listed, in order.
+    pub(crate) fn definitions(&self) -> Vec<ToolDefinition> {
+        let mut tools = self.tools.iter();
+        let mut rejected = self.rejected.iter().peekable();
+        let all = (0..self.tools.len() + self.rejected.len()).filter_map(|at| {
+            let rejected = rejected.next_if(|(place, _)| *place == at);
+            let rejected = rejected.map(|(_, definition)| definition);
+            Some(
+                rejected
+                    .or_else(|| Some(&tools.next()?.definition))?
+                    .clone(),
+            )
+        });
+        all.collect()
+    }
 }
+
+/// The latest plans of a list: many tools have equal ones, and share them.
+#[derive(Default)]
+struct Plans(VecDeque<Arc<CallPlan>>);
+
+impl Plans {
+    fn share(&mut self, plan: CallPlan) -> Arc<CallPlan> {
+        if let Some(known) = self.0.iter().find(|known| ***known == plan) {
+            return known.clone();
+        }
+        self.0.truncate(MOST_PLANS - 1);
+        let plan = Arc::new(plan);
+        self.0.push_front(plan.clone());
+        plan
+    }
+}
+
+/// How many plans are compared with the next one.
+const MOST_PLANS: usize = 32;
 
 fn is_tool(definition: &ToolDefinition) -> bool {
     definition.method == Method::CallTool
@@ -98,6 +139,7 @@ fn bind(
     definition: &ToolDefinition,
     inferred: &Inferred,
     options: &SetOptions,
+    plans: &mut Plans,
 ) -> Result<Tool, String> {
     if let Some(fault) = &definition.fault {
         return Err(fault.to_string());
@@ -120,7 +162,7 @@ fn bind(
     let is_volatile = inferred.volatile.is_some();
     let mut profile = options.profile_of(&definition.name, is_volatile);
     profile.caches &= definition.method.is_cacheable();
-    let judged = judge(&hints, &profile);
+    let mut judged = judge(&hints, &profile);
     #[cfg(feature = "schema")]
     let schema = definition.input_schema.as_deref();
     #[cfg(feature = "schema")]
@@ -139,11 +181,13 @@ fn bind(
         .get(&definition.name)
         .map_or(&[][..], Vec::as_slice);
     let refinements = Refinements::bind(rules, &hints, &judged.plan, &profile);
+    // kept as long as the tool
+    judged.resolved.provenance.shrink_to_fit();
     let mut tool = Tool::new(
         set.clone(),
         definition.clone(),
         judged.resolved,
-        judged.plan,
+        plans.share(judged.plan),
     );
     tool.refinements = refinements;
     #[cfg(feature = "schema")]

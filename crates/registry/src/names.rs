@@ -10,8 +10,9 @@ use callward_core::{FingerprintKey, Method, ReplicaSetId, Tool, ToolName};
 /// digits, `_` and `-`.
 const MAX_NAME_LEN: usize = 64;
 
-/// How many names a set keeps for tools that it no longer lists. With more, it loses all of those.
-const MAX_UNLISTED: usize = 4096;
+/// How many names and counts a set keeps for tools that it no longer lists. With more, it loses all
+/// of those.
+pub(crate) const MAX_UNLISTED: usize = 4096;
 
 /// The separators of set and tool in [`Catalogue::find`](crate::Catalogue::find).
 pub(crate) const SEPARATORS: [&str; 3] = [".", "::", "__"];
@@ -39,13 +40,22 @@ impl KeptName {
 
 /// What may precede a separator in the names of a set's tools: the set's name and its prefix.
 #[derive(Debug, Default)]
-pub(crate) struct Starts(HashMap<Arc<str>, Vec<ReplicaSetId>>);
+pub(crate) struct Starts(HashMap<Arc<str>, Vec<ReplicaSetId>, foldhash::quality::RandomState>);
 
 impl Starts {
     pub(crate) fn add(&mut self, set: &ReplicaSetId, prefix: Option<&str>) {
         for start in [Some(set.as_str()), prefix].into_iter().flatten() {
             self.0.entry(start.into()).or_default().push(set.clone());
         }
+    }
+
+    /// Returns the set that clients read a name as one of: the only one with its longest start.
+    pub(crate) fn owner(&self, name: &str) -> Option<&ReplicaSetId> {
+        let ends = name.rmatch_indices(['.', ':', '_']).map(|(at, _)| at);
+        let ends = ends.filter(|at| SEPARATORS.iter().any(|mark| name[*at..].starts_with(mark)));
+        let mut owners = ends.filter_map(|end| self.0.get(&name[..end]));
+        let (first, others) = owners.next()?.split_first()?;
+        others.iter().all(|other| other == first).then_some(first)
     }
 
     /// Returns the lengths of a name's longest starts: this set's, and that of other sets. A client
@@ -138,12 +148,20 @@ impl NameTable {
         assigned
     }
 
-    /// Returns `true` if this name may be an alias of the tool: no other tool has it, and no tool
-    /// of another set could get it.
-    pub(crate) fn is_alias(&self, name: &str, tool: &Tool, starts: &Starts) -> bool {
-        let is_owner = |(set, own): &(_, _)| set == tool.set() && own == tool.name();
-        let (own, others) = starts.longest(name, tool.set());
-        others < own && self.owners.get(name).is_none_or(is_owner)
+    /// Returns the names of a set's tools that are not among these.
+    pub(crate) fn reserved(
+        &self,
+        set: &ReplicaSetId,
+        is_offered: impl Fn(&ToolName) -> bool,
+    ) -> Vec<Arc<str>> {
+        let names = self.names.get(set).into_iter().flatten();
+        let reserved = names.filter(|(tool, _)| !is_offered(tool));
+        reserved.map(|(_, name)| name.clone()).collect()
+    }
+
+    /// Returns the sets that have names.
+    pub(crate) fn sets(&self) -> impl Iterator<Item = &ReplicaSetId> {
+        self.names.keys()
     }
 
     /// Restores names of an earlier run. Of two tools with the same name, the first gets it.

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use callward_core::{Instances, Method, ReplicaSetId, ServerId, ToolDefinition, ToolName};
+use callward_core::{Instances, ReplicaSetId, ServerId, ToolDefinition, ToolName};
 use parking_lot::Mutex;
 
-use crate::catalogue::{Catalogue, Entry, Names, Refusal};
+use crate::catalogue::{Catalogue, Parts, Refusal};
 use crate::listing::Listing;
 use crate::names::{KeptName, NameTable, Starts};
-use crate::set::{Set, share, size_of};
-use crate::{SetOptions, names, verify};
+use crate::set::{MAX_LISTED, Set, WAITS, share};
+use crate::{SetOptions, verify};
 
 /// The changes of one registration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -83,11 +83,12 @@ impl Registry {
             return Changes::default();
         }
         for (server, listing) in &mut entry.servers {
-            let definitions = std::mem::take(&mut listing.definitions);
-            *listing = Listing::read(set, server, definitions, listing.instances, &entry.options);
+            let definitions = listing.definitions();
+            let (instances, stats) = (listing.instances, &mut entry.stats);
+            *listing = Listing::read(set, server, definitions, instances, &entry.options, stats);
         }
         let changes = entry.merge(set);
-        self.publish(&mut state, changes)
+        self.publish(&mut state, set, changes)
     }
 
     /// Replaces the list of a server, and how it divides its state among callers.
@@ -102,13 +103,14 @@ impl Registry {
         let mut state = self.state.lock();
         let entry = state.set(set.clone());
         entry.expected.remove(server);
-        let listing = Listing::read(set, server, definitions, instances, &entry.options);
+        let (options, stats) = (&entry.options, &mut entry.stats);
+        let listing = Listing::read(set, server, definitions, instances, options, stats);
         match entry.servers.iter_mut().find(|(known, _)| known == server) {
             Some((_, old)) => *old = listing,
             None => entry.servers.push((server.clone(), listing)),
         }
         let changes = entry.merge(set);
-        self.publish(&mut state, changes)
+        self.publish(&mut state, set, changes)
     }
 
     /// Announces that a server will list its tools. Until it [registers](Self::register) them,
@@ -124,7 +126,7 @@ impl Registry {
         let mut state = self.state.lock();
         let entry = state.sets.get_mut(set);
         if entry.is_some_and(|entry| entry.expected.remove(server)) {
-            return self.publish(&mut state, Changes::default());
+            return self.publish(&mut state, set, Changes::default());
         }
         Changes::default()
     }
@@ -139,7 +141,7 @@ impl Registry {
         entry.expected.remove(server);
         entry.servers.retain(|(known, _)| known != server);
         let changes = entry.merge(set);
-        self.publish(&mut state, changes)
+        self.publish(&mut state, set, changes)
     }
 
     /// Removes a set, with its servers and options.
@@ -156,7 +158,7 @@ impl Registry {
             removed,
             ..Changes::default()
         };
-        self.publish(&mut state, changes)
+        self.publish(&mut state, set, changes)
     }
 
     /// Restores the names of an earlier run, before servers register. A tool keeps its name while
@@ -171,9 +173,9 @@ impl Registry {
         self.state.lock().names.kept()
     }
 
-    fn publish(&self, state: &mut State, changes: Changes) -> Changes {
+    fn publish(&self, state: &mut State, changed: &ReplicaSetId, changes: Changes) -> Changes {
         let last = self.current.load();
-        let next = state.catalogue(&last);
+        let next = state.catalogue(&last, changed);
         let known: HashSet<_> = last.refused.iter().collect();
         let refused = next.refused.iter().filter(|tool| !known.contains(tool));
         let refused: Vec<_> = refused.cloned().collect();
@@ -191,12 +193,6 @@ impl Registry {
         changes
     }
 }
-
-/// The largest size of all definitions together, in bytes: clients get them in one list.
-const MAX_LISTED: usize = 16 << 20;
-
-const WAITS: &str =
-    "waits for its name until the servers before its own have listed their tools or failed to";
 
 /// How many refusals of one registration are logged one by one.
 const LOGGED: usize = 10;
@@ -229,102 +225,69 @@ impl State {
         self.sets.entry(set).or_default()
     }
 
-    /// Names the tools of each set, in the order of the sets.
-    fn assign_names(&mut self, starts: &Starts) -> HashMap<ReplicaSetId, Assigned> {
-        let mut assigned = HashMap::with_capacity(self.order.len());
+    /// Names the tools of each set that does not keep its part, in the order of the sets.
+    fn assign_names(&mut self, starts: &Starts, kept: &Parts) -> HashMap<ReplicaSetId, Assigned> {
+        let mut assigned = HashMap::new();
         let mut is_expecting = false;
         for id in &self.order {
             if let Some(set) = self.sets.get(id) {
                 let own = set.options.prefix.as_deref();
                 let waits = is_expecting && own.is_none();
-                let names = self
-                    .names
-                    .assign(id, &set.options, &set.tools, starts, waits);
-                assigned.insert(id.clone(), (names, waits));
+                if !kept.contains_key(id) {
+                    let names = self
+                        .names
+                        .assign(id, &set.options, &set.tools, starts, waits);
+                    assigned.insert(id.clone(), (names, waits));
+                }
                 is_expecting |= own.is_none() && !set.expected.is_empty();
             }
         }
         assigned
     }
 
-    /// Makes the next snapshot. Entries that did not change are reused: with many servers, a
-    /// registration changes few.
-    fn catalogue(&mut self, last: &Catalogue) -> Catalogue {
+    /// Makes the next snapshot. It shares with the last one what did not change: with many servers,
+    /// a registration changes little.
+    fn catalogue(&mut self, last: &Catalogue, changed: &ReplicaSetId) -> Catalogue {
         let mut catalogue = Catalogue {
             generation: last.generation + 1,
-            entries: Vec::with_capacity(last.entries.len()),
-            names: Names::with_capacity_and_hasher(last.names.len(), Default::default()),
             ..Catalogue::default()
         };
-        let mut starts = Starts::default();
         for (id, set) in &self.sets {
             let prefix = set.options.prefix.as_ref();
-            starts.add(id, prefix.map(String::as_str));
+            catalogue.starts.add(id, prefix.map(String::as_str));
             if let Some(prefix) = prefix {
                 catalogue.prefixes.insert(id.clone(), prefix.clone());
                 catalogue.prefixed.insert(prefix.clone(), id.clone());
             }
         }
-        let share = share(self.sets.values().map(Set::size), MAX_LISTED);
-        let mut assigned = self.assign_names(&starts);
-        for (set, entry) in &mut self.sets {
-            let (names, waits) = assigned.remove(set).unwrap_or_default();
-            verify::bind(&mut entry.tools, &entry.pairs, &names);
-            let mut size = 0;
-            for tool in &entry.tools {
-                if tool.definition.method != Method::CallTool {
-                    let name = format!("{set}.{}", tool.name());
-                    if let Ok(offered) = Entry::new(tool, None, &name, None).map(Arc::new) {
-                        let of_set = catalogue.methods_of.entry(set.clone()).or_default();
-                        of_set.push(offered.clone());
-                        catalogue.methods.push(offered);
-                    }
-                    continue;
-                }
-                let shown = entry.options.shown.get(tool.name());
-                if shown.is_some_and(|shown| shown.hidden) {
-                    continue;
-                }
-                size += size_of(tool);
-                let name = match names.get(tool.name()) {
-                    _ if size > share => Err(format!(
-                        "all tools together are larger than {MAX_LISTED} bytes; the longest lists \
-                         lose their last tools"
-                    )),
-                    Some(name) => Ok(name),
-                    None if waits => Err(WAITS.to_owned()),
-                    None => Err(format!(
-                        "the name `{}` belongs to another tool; give its set another prefix",
-                        names::spare_name(set, tool)
-                    )),
-                };
-                let name = match name {
-                    Ok(name) => name,
-                    Err(reason) => {
-                        let server = entry.servers.first().map(|(server, _)| server);
-                        let refusal = |server| Refusal::new(server, tool.name(), reason);
-                        catalogue.refused.extend(server.map(refusal));
-                        continue;
-                    }
-                };
-                let prefix = entry.options.prefix.as_deref();
-                let offered = || Entry::new(tool, prefix, name, shown).map(Arc::new);
-                match last.same(tool, name, shown).map_or_else(offered, Ok) {
-                    Ok(entry) => catalogue.push(entry),
-                    Err(error) => {
-                        tracing::error!(%set, tool = %tool.name(), %error, "cannot be renamed");
-                    }
-                }
-            }
-            for (server, listing) in &entry.servers {
-                catalogue
-                    .offers
-                    .insert(server.clone(), listing.names.clone());
-                catalogue.refused.extend(listing.refused.iter().cloned());
-            }
-            catalogue.refused.extend(entry.unlisted());
+        let share = share(self.sets.values().map(|set| set.size), MAX_LISTED);
+        let mut kept = Parts::default();
+        for (id, set) in self.sets.iter().filter(|(id, _)| *id != changed) {
+            let part = last.parts.get(id).filter(|part| !part.is_incomplete);
+            kept.extend(
+                part.filter(|_| set.size <= share)
+                    .map(|part| (id.clone(), part.clone())),
+            );
         }
-        catalogue.index(|alias, tool| self.names.is_alias(alias, tool, &starts));
+        let mut assigned = self.assign_names(&catalogue.starts, &kept);
+        for (id, set) in &mut self.sets {
+            let Some((names, waits)) = assigned.remove(id) else {
+                continue;
+            };
+            verify::bind(&mut set.tools, &set.pairs, &names);
+            set.share_tools();
+            let old = last.parts.get(id).map(|part| &**part);
+            let mut part = set.part(id, &names, waits, share, old);
+            let is_offered = |tool: &ToolName| part.find(tool.as_str()).is_some();
+            part.reserved = self.names.reserved(id, is_offered);
+            kept.insert(id.clone(), Arc::new(part));
+        }
+        for set in self.names.sets().filter(|set| !kept.contains_key(*set)) {
+            catalogue
+                .reserved
+                .extend(self.names.reserved(set, |_| false));
+        }
+        catalogue.fill(kept, last);
         catalogue
     }
 }

@@ -35,6 +35,9 @@ impl Read {
             counts.stale += 1;
             counts.saved += entry.cost;
         });
+        if let Some(stats) = &call.tool().stats {
+            stats.count_cached();
+        }
         note(call, CacheStatus::Stale);
         if let Some(guard) = RefreshGuard::begin(entry) {
             let call = call.in_background();

@@ -117,7 +117,7 @@ impl<'a> Parts<'a> {
         Some(Self {
             verb: word,
             kind: lexicon.find(word)?.kind,
-            thing: words.map(|word| one(word)).collect(),
+            thing: words.map(|word| words::singular(word)).collect(),
         })
     }
 
@@ -151,29 +151,10 @@ fn verb(all: &[&str], lexicon: &Lexicon) -> Option<usize> {
 
 /// Takes all words of a text as a thing.
 fn thing(text: &str) -> Thing {
-    words::split(text).iter().map(|word| one(word)).collect()
-}
-
-/// Writes a word in lower case and, roughly, in the singular: both sides are treated alike, so it
-/// only matters that they become equal.
-fn one(word: &str) -> String {
-    let mut word = word.to_lowercase();
-    if let Some(stem) = word.strip_suffix("ies").filter(|stem| stem.len() > 1) {
-        return format!("{stem}y");
-    }
-    for ending in ["sses", "xes", "ches", "shes"] {
-        if word.ends_with(ending) {
-            word.truncate(word.len() - 2);
-            return word;
-        }
-    }
-    let many = word.len() > 3
-        && word.ends_with('s')
-        && !["ss", "us", "is"].iter().any(|end| word.ends_with(end));
-    if many {
-        word.pop();
-    }
-    word
+    words::split(text)
+        .iter()
+        .map(|word| words::singular(word))
+        .collect()
 }
 
 /// After a change of something known: what shows that one thing comes first.

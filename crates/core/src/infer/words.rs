@@ -51,6 +51,28 @@ pub(crate) fn plain(name: &str) -> String {
     letters.flat_map(char::to_lowercase).collect()
 }
 
+/// Writes a word in lower case and, roughly, in the singular: words that
+/// are compared are treated alike, so it only matters that they become equal.
+pub(crate) fn singular(word: &str) -> String {
+    let mut word = word.to_lowercase();
+    if let Some(stem) = word.strip_suffix("ies").filter(|stem| stem.len() > 1) {
+        return format!("{stem}y");
+    }
+    for ending in ["sses", "xes", "ches", "shes"] {
+        if word.ends_with(ending) {
+            word.truncate(word.len() - 2);
+            return word;
+        }
+    }
+    let many = word.len() > 3
+        && word.ends_with('s')
+        && !["ss", "us", "is"].iter().any(|end| word.ends_with(end));
+    if many {
+        word.pop();
+    }
+    word
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
     Lower,

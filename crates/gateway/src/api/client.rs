@@ -17,9 +17,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tower::ServiceExt;
 
-use super::SERVER;
 use super::approvals;
 use super::events::{self, Events};
+use super::{SERVER, TOTAL};
 use crate::admin::access::{self, Access};
 use crate::auth::Auth;
 use crate::commands::serve::default_file;
@@ -151,6 +151,25 @@ impl Remote {
         let mut url = self.api(&["approvals"])?;
         url.set_query(all.then_some(approvals::ALL));
         self.read(&self.ask_at(&url, None).await?)
+    }
+
+    /// Lists the tools that these parameters ask for; and how many there are, of which they may be
+    /// one page.
+    pub(crate) async fn tools(
+        &self,
+        query: &[(String, String)],
+    ) -> Result<(Vec<Value>, usize), AppError> {
+        let mut url = self.api(&["tools"])?;
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        let answer = self.answer(&url, None).await?;
+        let total = answer.headers().get(TOTAL);
+        let total = total.and_then(|total| total.to_str().ok()?.parse().ok());
+        let body = whole(answer).await.map_err(|error| self.failed(&error))?;
+        let tools: Vec<Value> = self.read(&body)?;
+        let total = total.unwrap_or(tools.len());
+        Ok((tools, total))
     }
 
     /// Explains a tool, or one call of it, for the caller that these parameters name.

@@ -15,19 +15,20 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Extension, Path, RawQuery, Request, State};
-use axum::http::{Method, StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use axum::routing::{MethodRouter, delete, get, post};
 use bytes::Bytes;
 use callward::core::{self, Credential, CredentialKind};
-use callward::registry::Entry;
+use callward::registry::{Entry, Query};
 use callward::{Caller, Delivery, ErrorKind, Principal, ServerId, Stack, ToolCall, ToolError};
 use callward_mcp::wire::object;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::time::Instant;
 use url::form_urlencoded;
 
 use crate::admin::access::{Access, Role, local, principal};
@@ -94,6 +95,11 @@ pub(crate) fn routes(runtime: Arc<Runtime>, access: &Arc<Access>) -> Router {
         ("/api/servers/{server}/drain", Operator, drain),
         ("/api/servers/{server}/undrain", Operator, undrain),
         ("/api/servers/{server}/weight", Operator, weigh),
+        (
+            "/api/statistics",
+            Viewer,
+            read(|stack| json!(stack.statistics())),
+        ),
         ("/api/tools", Viewer, get(tools)),
         ("/api/tools/{tool}", Viewer, get(explain)),
         ("/api/tools/{tool}/call", Operator, post(make_call)),
@@ -164,9 +170,30 @@ async fn only_json(request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-async fn tools(State(runtime): Shared) -> Response {
+/// The header with the number of tools that match, of which the answer may be one page.
+const TOTAL: &str = "x-total-count";
+
+/// Lists the tools that the parameters ask for, all without one.
+async fn tools(State(runtime): Shared, RawQuery(query): RawQuery) -> Response {
     runtime.started.finished().await;
-    json(StatusCode::OK, &view::tools(&runtime.stack))
+    let stack = &runtime.stack;
+    let mut asked = Query::default();
+    for (field, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+        if let Err(error) = asked.set(&field, &value) {
+            return refuse(StatusCode::BAD_REQUEST, error.to_string());
+        }
+    }
+    let started = Instant::now();
+    let found = stack.search(&asked, |_| true);
+    let took = started.elapsed().as_secs_f64() * 1e3;
+    let mut response = json(StatusCode::OK, &view::tools(stack, &found.tools));
+    let timing = format!("search;dur={took:.3}");
+    for (name, value) in [(TOTAL, found.total.to_string()), ("server-timing", timing)] {
+        if let Ok(value) = HeaderValue::try_from(value) {
+            response.headers_mut().insert(name, value);
+        }
+    }
+    response
 }
 
 /// Explains a tool, or with POST one call of it.

@@ -217,7 +217,7 @@ pub(crate) async fn serve(
             return error;
         }
         if !manner.json && !manner.is_wrapped {
-            tools::show(&view::tools(stack));
+            tools::show(&view::tools(stack, stack.catalogue().entries()));
         }
         match stack.catalogue().entries().first() {
             _ if manner.file.is_none() && !manner.is_wrapped => {

@@ -2,27 +2,38 @@
 
 use std::process::ExitCode;
 
-use callward::Annotations;
-use serde::Deserialize;
+use callward::registry::Query;
 use serde_json::Value;
 
 use crate::args::Tools;
 use crate::commands::from::Place;
-use crate::error::Outcome;
+use crate::commands::status;
+use crate::error::{AppError, Outcome};
 use crate::output::{self, counted};
 use crate::state_dir::StateDir;
 use crate::table::{self, shown};
 
 pub(crate) async fn run(args: Tools, state: Option<&StateDir>) -> Outcome {
+    let fields = args.search.fields();
+    let mut query = Query::default();
+    for (field, value) in &fields {
+        let set = query.set(field, value);
+        set.map_err(|error| AppError::Usage(error.to_string()))?;
+    }
     let place = Place::find(&args.from, false, state).await?;
-    let tools: Result<Vec<Value>, _> = place.remote.ask(&["tools"], None).await;
+    if args.stats {
+        let stats: Result<Value, _> = place.remote.ask(&["statistics"], None).await;
+        place.end().await;
+        show_stats(&stats?, args.json);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let found = place.remote.tools(&fields).await;
     place.tell_missing().await;
     place.end().await;
-    let mut tools = tools?;
-    tools.retain(|tool| {
-        let hints = Annotations::deserialize(&tool["annotations"]).unwrap_or_default();
-        args.only.iter().all(|pattern| hints.matches(pattern))
-    });
+    let (tools, total) = found?;
+    if tools.len() < total {
+        output::note(format_args!("{} of {total} tools", tools.len()));
+    }
     match (args.by_safety, args.json) {
         (false, false) => {
             show(&tools);
@@ -36,6 +47,29 @@ pub(crate) async fn run(args: Tools, state: Option<&StateDir>) -> Outcome {
         (true, json) => show_groups(tools, json),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Shows the calls of tools and servers, and what tools there are.
+fn show_stats(stats: &Value, as_json: bool) {
+    if as_json {
+        return output::json(stats);
+    }
+    const CALLS: &str = "calls failed success_rate cached_rate mean_ms p99_ms";
+    for (heading, member, name) in [
+        ("tools", "tools", "tool=name"),
+        ("\nservers", "servers", "server set"),
+    ] {
+        output::heading(heading);
+        table::print(&format!("{name} {CALLS}"), status::items(&stats[member]));
+    }
+    output::heading("\ncatalogue");
+    for (name, counts) in stats["catalogue"].as_object().into_iter().flatten() {
+        output::line(format_args!(
+            "{}: {}",
+            name.replace('_', " "),
+            shown("", counts)
+        ));
+    }
 }
 
 /// The groups of `--by-safety`: of each the level, its word in JSON and its heading.

@@ -36,6 +36,7 @@ mod roles;
 mod run;
 mod scrape;
 mod scripted;
+mod search;
 mod servers;
 mod shown;
 mod startup;

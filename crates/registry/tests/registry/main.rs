@@ -5,4 +5,5 @@ mod bed;
 mod bounds;
 mod catalogue;
 mod names;
+mod search;
 mod verifiers;
