@@ -7,14 +7,14 @@ use callward_core::{BoxFuture, CallStats, ToolCall, Weight};
 use callward_limit::{AttemptTimeoutLayer, RateLimitLayer};
 use callward_router::{ExclusionReason, Member};
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::builder::{BuildError, Settings};
 use crate::measured::MeasureLayer;
 use crate::order::{self, Guarded};
 use crate::ping::Pinger;
 use crate::roster::Known;
-use crate::scan::{self, Liveness, Scan, Shared};
+use crate::scan::{Liveness, Scan, Shared};
 use crate::server::Server;
 
 /// One server, ready to join its set, and what follows it for as long as it is in the stack.
@@ -81,14 +81,15 @@ impl Settings {
             endpoint: endpoint.clone(),
             liveness: liveness.subscribe(),
         });
+        let wanted = Arc::<Notify>::default();
         let scan = Scan {
             server: server.server.0.clone(),
             set: server.set.clone(),
             shared: shared.clone(),
             liveness: liveness.clone(),
-            timeout: self
-                .listing_timeout
-                .map_or(scan::TIMEOUT, |limit| limit.max(scan::MIN_TIMEOUT)),
+            timeout: self.listing_timeout(),
+            refresh: self.refresh,
+            wanted: wanted.clone(),
         };
         let known = Known {
             spec: server,
@@ -99,6 +100,7 @@ impl Settings {
             liveness,
             weight: Mutex::new(weight),
             scan: None,
+            wanted,
         };
         let follower = async move {
             match pinger {

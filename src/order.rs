@@ -76,8 +76,7 @@ pub(crate) type Guarded =
 /// 9. **counts** of tools: inside the cache, which counts what it answers, so that a hit pays for
 ///    no clock;
 /// 10. **result guard**: inside the cache, which keeps only what passed; inside approval, so that
-///     it
-///     counts calls that run; outside retry, so that it counts no attempts;
+///     it counts calls that run; outside retry, so that it counts no attempts;
 /// 11. **retry**: outside routing, so that a retry may go to another server; one deadline for all
 ///     attempts;
 /// 12. **hedge**: at most one second attempt beside each, from the retry budget;

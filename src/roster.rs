@@ -8,7 +8,7 @@ use callward_limit::{ConcurrencyHandle, RateLimitLayer};
 use callward_registry::Catalogue;
 use callward_router::Endpoint;
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 
 use crate::scan::Liveness;
@@ -34,6 +34,8 @@ pub(crate) struct Known {
     pub(crate) weight: Mutex<Weight>,
     /// What follows the server. It ends with this.
     pub(crate) scan: Option<AbortHandle>,
+    /// Asks for a listing of its tools.
+    pub(crate) wanted: Arc<Notify>,
 }
 
 /// How one server is.
@@ -106,6 +108,10 @@ impl Roster {
 
     pub(crate) fn find(&self, server: &ServerId) -> Option<&Known> {
         self.all().find(|known| known.id() == server)
+    }
+
+    pub(crate) fn get(&self, server: &ServerId) -> Option<Arc<Known>> {
+        self.0.iter().find(|known| known.id() == server).cloned()
     }
 
     /// Returns the roster with some more at its end.

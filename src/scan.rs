@@ -12,7 +12,7 @@ use callward_core::{
     ToolDefinition, ToolError, ToolServer,
 };
 use callward_loopguard::LoopGuardLayer;
-use callward_registry::{Changes, KeptName, Registry};
+use callward_registry::{Changes, KeptName, Registry, ToolChange};
 use callward_retry::RetryLayer;
 use callward_retry::hedge::HedgeLayer;
 use callward_router::{RouteEvent, RouteEvents};
@@ -20,7 +20,7 @@ use futures_util::future::OptionFuture;
 use futures_util::{FutureExt, StreamExt};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::{AbortHandle, JoinSet, spawn_blocking};
 use tokio::time::{Instant, sleep_until};
 
@@ -45,7 +45,7 @@ const LONGEST_ASKED: Duration = Duration::from_secs(300);
 /// it took to register, from [`LEAST_PAUSE`] up to [`SCAN_PAUSE_MAX`]: a long list that changes
 /// all the time leaves time for calls.
 const PAUSES: u32 = 20;
-const LEAST_PAUSE: Duration = Duration::from_secs(1);
+pub(crate) const LEAST_PAUSE: Duration = Duration::from_secs(1);
 
 /// A listing in flight, with the permit of the breaker that admitted it. Dropped, it counts as
 /// nothing.
@@ -91,6 +91,30 @@ impl Shared {
                 server: refused.server.clone(),
                 tool: refused.tool.clone(),
                 reason: refused.reason.clone(),
+            });
+        }
+        let fields = |change: &ToolChange| {
+            change
+                .changes
+                .iter()
+                .map(|it| it.field.clone())
+                .collect::<Vec<_>>()
+        };
+        for held in &changes.held {
+            self.events.send(|| RouteEvent::ToolHeld {
+                set: held.set.clone(),
+                server: held.server.clone(),
+                tool: held.tool.clone(),
+                reason: held.reason.clone(),
+                fields: fields(held),
+            });
+        }
+        for changed in &changes.followed {
+            self.events.send(|| RouteEvent::ToolChanged {
+                set: changed.set.clone(),
+                server: changed.server.clone(),
+                tool: changed.tool.clone(),
+                fields: fields(changed),
             });
         }
         for renamed in changes.renamed.iter().cloned() {
@@ -144,6 +168,10 @@ pub(crate) struct Scan {
     pub(crate) liveness: Arc<watch::Sender<Liveness>>,
     /// How long one listing may take.
     pub(crate) timeout: Duration,
+    /// How long after a listing the next one is due that no event asks for.
+    pub(crate) refresh: Option<Duration>,
+    /// Asks for a listing.
+    pub(crate) wanted: Arc<Notify>,
 }
 
 impl Scan {
@@ -161,6 +189,7 @@ impl Scan {
         let mut quiet = earliest;
         let mut pause = SCAN_PAUSE;
         let mut running: Option<Listing> = None;
+        let mut refresh = None;
         loop {
             tokio::select! {
                 event = next(&mut events) => match event {
@@ -205,6 +234,7 @@ impl Scan {
                         if running.take().is_some() {
                             due = Some(Instant::now() + pause);
                         }
+                        refresh = None;
                         is_down = true;
                         server.set_connected(false);
                         self.note(|now| {
@@ -217,6 +247,8 @@ impl Scan {
                 },
                 Some((listed, permit)) = OptionFuture::from(running.as_mut()) => {
                     running = None;
+                    // requests from while it ran are answered by it
+                    let _ = self.wanted.notified().now_or_never();
                     let ended = Instant::now();
                     match listed {
                         Ok(definitions) => {
@@ -224,8 +256,9 @@ impl Scan {
                             // the server was reached
                             let _ = server.admit().map(Permit::succeed);
                             pause = SCAN_PAUSE;
-                            self.note(|now| now.listings.listed += 1);
                             self.register(definitions).await;
+                            self.note(|now| now.listings.listed += 1);
+                            refresh = self.refresh.map(|time| ended + jittered(time));
                             quiet = Instant::now() + pause_after(ended.elapsed());
                             // while it ran, the server asked for another
                             due = due.map(|due| due.max(quiet));
@@ -252,6 +285,13 @@ impl Scan {
                         }
                     }
                     self.settle();
+                }
+                () = self.wanted.notified(), if running.is_none() => {
+                    due = Some(due.map_or(earliest, |due| due.min(earliest)));
+                }
+                () = sleep_until(refresh.unwrap_or(quiet)), if refresh.is_some() => {
+                    refresh = None;
+                    due = due.or(Some(earliest));
                 }
                 () = sleep_until(due.unwrap_or(quiet)), if due.is_some() && running.is_none() => {
                     due = match discovery.admit() {
@@ -361,6 +401,11 @@ impl Scan {
             self.note(|now| now.is_settled = true);
         }
     }
+}
+
+/// Returns a time up to a tenth shorter or longer, so that many servers are not listed at once.
+fn jittered(time: Duration) -> Duration {
+    time.mul_f64(0.9 + 0.2 * fastrand::f64())
 }
 
 /// Returns the pause before another requested listing, after one that took this long to process.

@@ -8,12 +8,12 @@ use bytes::Bytes;
 use callward_breaker::{BreakerSet, BreakerStatus};
 use callward_cache::CacheHandle;
 use callward_core::{
-    BoxStream, Caller, Delivery, ErrorKind, InstanceStatus, Instances, List, ServerId, Tool,
-    ToolCall, ToolError, ToolOutput,
+    BoxStream, Caller, Delivery, ErrorKind, InstanceStatus, Instances, List, ReplicaSetId,
+    ServerId, Tool, ToolCall, ToolError, ToolName, ToolOutput,
 };
 use callward_limit::{PrincipalLimitLayer, RateLimitLayer};
 use callward_loopguard::LoopGuardStats;
-use callward_registry::{Catalogue, KeptName};
+use callward_registry::{ApproveError, Catalogue, KeptName};
 use callward_retry::hedge::HedgeStats;
 use callward_retry::{BudgetStatus, RetryStats};
 use callward_router::{RouteEvent, Router, SetStats};
@@ -27,7 +27,7 @@ use crate::builder::{Settings, StackBuilder};
 use crate::limits::{LimitStatus, ServerLimitStatus};
 use crate::order::{self, Guarded, Layers};
 use crate::roster::{Known, Roster, ServerStatus};
-use crate::scan::Shared;
+use crate::scan::{LEAST_PAUSE, Shared};
 use crate::service::{StackFuture, StackService};
 
 /// A running stack. Cloning copies a pointer; the last clone to go ends what runs in the
@@ -145,6 +145,10 @@ impl Stack {
 
     /// Returns the error for a tool that is not in the catalogue.
     pub(crate) fn unknown(&self, tool: &str, catalogue: &Catalogue) -> ToolError {
+        if let Some(held) = catalogue.find_held(tool) {
+            let hint = format_args!("it is held for review: {}", held.reason);
+            return ToolError::unknown_tool(tool, hint);
+        }
         let roster = self.0.roster.load();
         let is_down =
             |known: &&Known| catalogue.offered_by(known.id()) == 0 && !known.liveness.borrow().up;
@@ -164,6 +168,45 @@ impl Stack {
             _ => format!("did you mean {}?", similar.join(" or ")),
         };
         ToolError::unknown_tool(tool, format_args!("{hint}{down}"))
+    }
+
+    /// Approves the definition of a tool that waits for it ([`Catalogue::held`]), by the digest of
+    /// what was seen, and offers the tool at once. Grants, cached results and learned lifetimes
+    /// belong to one definition, so none of the earlier one counts.
+    ///
+    /// Blocks where the pins are written to a [`PinStore`](callward_registry::PinStore).
+    ///
+    /// # Errors
+    ///
+    /// [`ApproveError`]; then nothing has changed.
+    pub fn approve(
+        &self,
+        set: &ReplicaSetId,
+        tool: &ToolName,
+        digest: &str,
+    ) -> Result<(), ApproveError> {
+        let shared = &self.0.shared;
+        let changes = shared.registry.approve(set, tool, digest)?;
+        shared.follow(set, &changes);
+        Ok(())
+    }
+
+    /// Lists the tools of a server again, or waits for a listing that runs. Returns its state when
+    /// that has ended, or the timeout of a listing is over: while a breaker is open, or the server
+    /// is down, there may be none. `None` if there is no server of this id.
+    pub async fn relist(&self, server: &ServerId) -> Option<ServerStatus> {
+        let mut liveness = {
+            let known = self.0.roster.load().get(server)?;
+            known.wanted.notify_one();
+            known.liveness.subscribe()
+        };
+        let before = liveness.borrow_and_update().listings;
+        let ended = liveness.wait_for(|now| now.listings != before);
+        let limit = self.0.settings.listing_timeout() + LEAST_PAUSE;
+        // the state has the error, if it failed
+        drop(tokio::time::timeout(limit, ended).await);
+        let known = self.0.roster.load().get(server)?;
+        Some(known.status(&self.catalogue(), &self.0.shared.breakers))
     }
 
     /// Sends a call through the layers. The cache is asked at once, and nothing else happens before

@@ -13,7 +13,7 @@ use callward_core::infer::{Lexicon, RuleSet};
 use callward_core::{FreshnessMode, Profile};
 use callward_limit::PrincipalLimitConfig;
 use callward_loopguard::LoopGuardConfig;
-use callward_registry::KeptName;
+use callward_registry::{KeptName, ReviewOptions};
 use callward_retry::hedge::HedgeConfig;
 use callward_retry::{MakeSchedule, RetryConfig};
 use callward_router::{RouterConfig, Strategy, StrategyName};
@@ -42,6 +42,7 @@ pub struct StackBuilder {
     pub(crate) argument_guard: ArgumentGuardLayer,
     pub(crate) result_guard: ResultGuardLayer,
     kept_names: Vec<KeptName>,
+    review: ReviewOptions,
 }
 
 /// The settings of a stack that outlive its builder: they decide about each server and each call.
@@ -65,6 +66,15 @@ pub(crate) struct Settings {
     pub(crate) call_deadline: Option<Duration>,
     pub(crate) listing_timeout: Option<Duration>,
     pub(crate) startup_timeout: Option<Duration>,
+    pub(crate) refresh: Option<Duration>,
+}
+
+impl Settings {
+    /// Returns how long one listing may take.
+    pub(crate) fn listing_timeout(&self) -> Duration {
+        let limit = self.listing_timeout.unwrap_or(scan::TIMEOUT);
+        limit.max(scan::MIN_TIMEOUT)
+    }
 }
 
 impl StackBuilder {
@@ -173,6 +183,20 @@ impl StackBuilder {
     /// [`parse_tool_timeout`](crate::limit::parse_tool_timeout). Default: 60 s.
     pub fn listing_timeout(mut self, limit: Duration) -> Self {
         self.settings.listing_timeout = Some(limit);
+        self
+    }
+
+    /// Lists each server's tools again after this time, give or take a tenth; `None`: only when a
+    /// server reports a change or its connection is back. Default: `None`.
+    pub fn refresh(mut self, every: impl Into<Option<Duration>>) -> Self {
+        self.settings.refresh = every.into();
+        self
+    }
+
+    /// Sets which changes of tools wait for approval, and what was approved in earlier runs; see
+    /// [`Stack::approve`](crate::Stack::approve). Default: none waits.
+    pub fn review(mut self, options: ReviewOptions) -> Self {
+        self.review = options;
         self
     }
 

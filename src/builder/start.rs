@@ -76,6 +76,7 @@ impl StackBuilder {
         let cache = CacheLayer::new(settings.cache.clone());
         let registry = Registry::new();
         registry.keep_names(self.kept_names);
+        registry.review(self.review);
         let pool = Arc::new(Pool::new());
         send_changes(&breakers, &pool);
         let shared = Arc::new(Shared {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use callward::{Server, Stack};
+use callward::registry::{Hold, ReviewOptions};
+use callward::{FreshnessMode, Server, Stack};
 use callward_core::{List, Method, ServerEvent, ToolDefinition};
 use callward_testkit::{MockServer, MockService};
 use futures_util::{FutureExt, StreamExt};
@@ -184,4 +185,101 @@ async fn a_stack_is_there_at_once_and_its_startup_ends_with_the_timeout() {
         assert_eq!(stack.servers()[0].up, lists);
     }
     assert_eq!(began.elapsed(), limit);
+}
+
+/// A server whose tool `get_a` has another description in each listing from the n-th on.
+fn changing(from: usize) -> Arc<Lister> {
+    lister(move |_, n| {
+        let mut tool = read("get_a");
+        tool["description"] = format!("Gets {}.", n.max(from) - from).into();
+        Some(Ok(vec![
+            ToolDefinition::from_json(tool.to_string()).unwrap(),
+        ]))
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn tools_are_listed_again_at_each_refresh_and_equal_lists_drop_no_result() {
+    let server = changing(4);
+    let stack = server
+        .start(Stack::builder().refresh(Duration::from_secs(100)))
+        .await;
+    let hits = |stack: &Stack| stack.cache().stats().counts.hits;
+    stack.call("s.get_a", json!({})).await.unwrap();
+    sleep(Duration::from_secs(221)).await;
+    assert_eq!(server.listings(), 3);
+    stack.call("s.get_a", json!({})).await.unwrap();
+    assert_eq!(hits(&stack), 1);
+    let at = server.listed_at();
+    let pauses = at.windows(2).map(|pair| pair[1] - pair[0]);
+    assert!(
+        pauses.clone().all(|pause| (90.0..=111.0).contains(&pause)),
+        "{at:?}"
+    );
+    // none while it is down
+    server.mock.emit(&ServerEvent::Down("gone".to_owned()));
+    sleep(Duration::from_secs(1000)).await;
+    assert_eq!(server.listings(), 3);
+    server.mock.emit(&ServerEvent::Up);
+    sleep(Duration::from_secs(221)).await;
+    assert_eq!(server.listings(), 6);
+    stack.call("s.get_a", json!({})).await.unwrap();
+    assert_eq!(hits(&stack), 1, "its description changed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listing_on_demand_joins_one_that_runs() {
+    let server = lister(|_, n| (n != 2).then(some_tools));
+    let stack = started(&server).await;
+    let id = "s".parse().unwrap();
+    let start = Instant::now();
+    let both = tokio::join!(stack.relist(&id), stack.relist(&id));
+    assert_eq!((server.listings(), start.elapsed().as_secs()), (2, 60));
+    for status in [both.0.unwrap(), both.1.unwrap()] {
+        assert_eq!(status.listings.failed, 1);
+        assert!(status.last_error.unwrap().contains("within 60 s"));
+    }
+    let status = stack.relist(&id).await.unwrap();
+    assert_eq!((server.listings(), status.listings.listed), (3, 2));
+    assert_eq!(status.last_error, None);
+    assert!(stack.relist(&"other".parse().unwrap()).await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_approved_tool_starts_without_results_and_evidence() {
+    let server = changing(1);
+    let mut review = ReviewOptions::default();
+    review.hold = Hold::Changes;
+    let builder = Stack::builder()
+        .freshness(FreshnessMode::Learned)
+        .review(review);
+    let stack = server.start(builder).await;
+    for _ in 0..30 {
+        stack.call("s.get_a", json!({})).await.unwrap();
+        sleep(Duration::from_secs(1)).await;
+    }
+    let repeats = || {
+        stack
+            .cache()
+            .all_evidence()
+            .values()
+            .map(|it| it.repeats)
+            .sum::<u64>()
+    };
+    assert!(repeats() > 0);
+    let mut events = stack.route_events();
+    stack.relist(&"s".parse().unwrap()).await.unwrap();
+    let event = json!(events.next().await.unwrap());
+    assert_eq!(
+        (&event["type"], &event["fields"]),
+        (&json!("toolHeld"), &json!(["description"]))
+    );
+    let error = stack.call("s.get_a", json!({})).await.unwrap_err();
+    assert!(error.to_string().contains("held for review"), "{error}");
+    let held = stack.catalogue().held()[0].clone();
+    stack.approve(&held.set, &held.tool, &held.digest).unwrap();
+    let event = json!(events.next().await.unwrap());
+    assert_eq!(event["type"], "toolChanged");
+    stack.call("s.get_a", json!({})).await.unwrap();
+    assert_eq!(repeats(), 0);
 }

@@ -24,7 +24,7 @@ const BUDGETS: [(&str, usize); 20] = [
     ("registry", 1307),
     ("replay", 2248),
     ("retry", 1605),
-    ("router", 2358),
+    ("router", 2371),
     ("telemetry", 2049),
     ("testkit", 2445),
     ("tls", 27),

@@ -8,12 +8,14 @@ use serde_json::Value;
 mod algebra;
 mod assign;
 mod build;
+mod direction;
 mod read;
 mod shape;
 mod summary;
 mod validate;
 
 pub(crate) use algebra::unite;
+pub use direction::{Direction, HintChange};
 pub(crate) use shape::Shape;
 pub use validate::AnnotationProblem;
 

@@ -70,7 +70,9 @@ mod tool;
 pub mod trail;
 mod weight;
 
-pub use annotations::{AnnotationProblem, Annotations, Complexity, SecurityLevel};
+pub use annotations::{
+    AnnotationProblem, Annotations, Complexity, Direction, HintChange, SecurityLevel,
+};
 pub use any_of::AnyOf;
 pub use ask::{Approver, Ask, ConfirmOutcome, Confirmation};
 pub use attempt::{Attempt, ChosenServer, Share, TimeShare};

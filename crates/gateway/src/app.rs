@@ -68,6 +68,7 @@ fn run(command: Command, state: Option<&StateDir>, log: &Log) -> Outcome {
             Command::Explain(args) => commands::explain::run(args, state).await,
             Command::Cache(args) => commands::status::cache(args, state).await,
             Command::Approvals(args) => commands::approvals::run(args, state).await,
+            Command::Review(args) => commands::review::run(args, state).await,
             Command::Audit(args) => commands::audit::run(args).await,
             Command::Breakers(args) => commands::status::breakers(args, state).await,
             Command::Limits(args) => commands::status::limits(args, state).await,

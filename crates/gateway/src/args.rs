@@ -6,6 +6,7 @@ mod keys;
 mod listings;
 mod relayed;
 mod replay;
+mod review;
 mod running;
 mod search;
 
@@ -25,6 +26,7 @@ pub(crate) use keys::{CreateKey, Keys, KeysCommand};
 pub(crate) use listings::{Annotate, Lint, Listings};
 pub(crate) use relayed::{Complete, Prompts, Read, Resources};
 pub(crate) use replay::{Recording, Replay, ReplayCalls};
+pub(crate) use review::{Review, ReviewCommand};
 pub(crate) use running::{
     Breakers, BreakersCommand, Cache, CacheCommand, Gateway, Servers, ServersCommand,
 };
@@ -117,6 +119,7 @@ pub(crate) enum Command {
     Events(Gateway),
     /// Show the calls that wait for an operator, and decide them
     Approvals(Approvals),
+    Review(Review),
     /// Verify audit logs, or show their records
     Audit(Audit),
     /// Create, list and revoke the API keys of clients
@@ -140,7 +143,9 @@ Examples:
     #[command(after_help = "\
 Example:
   callward completions bash > ~/.local/share/bash-completion/completions/callward")]
-    Completions { shell: Shell },
+    Completions {
+        shell: Shell,
+    },
     /// Write the man pages
     Man {
         /// The folder to write to, one page for each command

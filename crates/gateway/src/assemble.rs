@@ -117,6 +117,8 @@ pub(crate) fn stack_over(
         .call_deadline(config.call_deadline)
         .startup_timeout(config.startup_timeout)
         .kept_names(config.kept_names.clone())
+        .review(config.review.clone())
+        .refresh(config.discovery.refresh.0)
         .sampling(telemetry::sampling(&config.telemetry)?)
         .span_contents(telemetry::contents(&config.telemetry))
         .metrics(counts.metrics.clone());

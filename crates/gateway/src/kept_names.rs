@@ -2,7 +2,7 @@
 //! tool.
 
 use std::collections::HashSet;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use callward::Stack;
@@ -10,7 +10,7 @@ use callward::core::ReplicaSetId;
 use callward::registry::KeptName;
 use futures_util::StreamExt;
 
-use crate::state_dir::{StateDir, write_whole};
+use crate::state_dir::{StateDir, read_json, write_json};
 
 /// The file for the names of one config.
 #[derive(Debug)]
@@ -31,18 +31,13 @@ impl NameFile {
     /// Reads the names of tools in these sets. Without a file, or with one that cannot be read,
     /// there are none.
     pub(crate) fn read(&self, sets: &HashSet<ReplicaSetId>) -> Vec<KeptName> {
-        let read = std::fs::read(&self.path).and_then(|text| {
-            Ok(serde_json::from_slice::<Vec<(ReplicaSetId, _, String)>>(
-                &text,
-            )?)
-        });
+        let read = read_json::<Vec<(ReplicaSetId, _, String)>>(&self.path);
         let names = read.unwrap_or_else(|error| {
-            if error.kind() != io::ErrorKind::NotFound {
-                let file = self.path.display();
-                tracing::warn!(%file, %error, "the names of the last run cannot be read; they are assigned again");
-            }
-            Vec::new()
+            let file = self.path.display();
+            tracing::warn!(%file, %error, "the names of the last run cannot be read; they are assigned again");
+            None
         });
+        let names = names.unwrap_or_default();
         let names = names.into_iter().filter(|(set, ..)| sets.contains(set));
         names
             .map(|(set, tool, name)| KeptName::new(set, tool, name))
@@ -83,9 +78,7 @@ fn write(path: &Path, mut names: Vec<KeptName>) -> io::Result<()> {
     let rows = names
         .iter()
         .map(|kept| (&kept.set, &kept.tool, &*kept.name));
-    let text = serde_json::to_vec(&rows.collect::<Vec<_>>())?;
-    write_whole(path, |file| file.write_all(&text))?;
-    Ok(())
+    write_json(path, &rows.collect::<Vec<_>>())
 }
 
 #[cfg(test)]

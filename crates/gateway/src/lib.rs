@@ -25,6 +25,7 @@ mod log;
 mod metrics;
 mod missing;
 mod output;
+mod pins;
 mod plain;
 mod readiness;
 mod record;

@@ -1,12 +1,14 @@
-//! The folder for what outlives one run: which gateways are running, evidence about answers, and
-//! the names of tools.
+//! The folder for what outlives one run: which gateways are running, evidence about answers, the
+//! names of tools, and what is approved of them.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use callward::core::FingerprintKey;
 use etcetera::base_strategy::{BaseStrategy, Xdg};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tempfile::NamedTempFile;
 
 /// The state directory. It is created when something is first written there.
@@ -44,6 +46,22 @@ impl StateDir {
         Some(path.join(format!("{name:032x}.{kind}")))
     }
 
+    /// Returns the same for a wrapped command in this folder.
+    pub(crate) fn file_of_command(
+        &self,
+        folder: &str,
+        command: &[String],
+        kind: &str,
+    ) -> Option<PathBuf> {
+        let here = std::env::current_dir().ok()?;
+        let mut text = here.into_os_string().into_encoded_bytes();
+        for word in command {
+            text.push(0);
+            text.extend_from_slice(word.as_bytes());
+        }
+        self.file_of(folder, &text, kind)
+    }
+
     /// Returns the same for a config file.
     pub(crate) fn file_of_config(
         &self,
@@ -54,6 +72,32 @@ impl StateDir {
         let config = config.canonicalize().ok()?;
         self.file_of(folder, config.as_os_str().as_encoded_bytes(), kind)
     }
+}
+
+/// Reads a file of JSON; `None` without one.
+///
+/// # Errors
+///
+/// What the system or the parser says.
+pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
+    match std::fs::read(path) {
+        Ok(text) => Ok(serde_json::from_slice(&text)?),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes a file of JSON as a whole. Once this returns, a crash does not lose it.
+///
+/// # Errors
+///
+/// What the system says.
+pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> io::Result<()> {
+    let text = serde_json::to_vec(value)?;
+    write_whole(path, |file| {
+        file.write_all(&text).and_then(|()| file.sync_all())
+    })?;
+    Ok(())
 }
 
 /// Creates a folder and its parents where they are missing, on Unix with access for the owner only.

@@ -245,8 +245,8 @@ fn ask_note(plan: &CallPlan, layer: &ApprovalLayer, ask: Option<&Ask>) -> String
     }
 }
 
-/// Describes all that is missing: servers that are down, and then tools that were refused or are
-/// not there, each in the order of the config.
+/// Describes all that is missing: servers that are down, and then tools that were refused,
+/// are not there or are held, each in the order of the config.
 pub(crate) fn missing(stack: &Stack) -> Vec<Value> {
     let servers = stack.servers();
     let down = servers.iter().filter(|server| !server.up).map(|server| {
@@ -258,7 +258,11 @@ pub(crate) fn missing(stack: &Stack) -> Vec<Value> {
     let refused = catalogue.refused().iter().map(|refusal| {
         json!({ "server": refusal.server, "tool": refusal.tool, "reason": refusal.reason })
     });
-    down.chain(refused).collect()
+    let held = catalogue.held().iter().map(|held| {
+        let reason = format!("held for review: {}; see `callward review`", held.reason);
+        json!({ "server": held.server, "tool": held.tool, "reason": reason })
+    });
+    down.chain(refused).chain(held).collect()
 }
 
 /// What to do about the status that a server answers with.

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::names::{SEPARATORS, Starts};
 use crate::part::Part;
+use crate::pins::ToolChange;
 use crate::rewrite::{Path, rewrite};
 use crate::shown::Shown;
 use crate::uri;
@@ -158,6 +159,7 @@ pub struct Catalogue {
     pub(crate) refused: Vec<Refusal>,
     /// The rank of each tool by name; made when a search first sorts by it.
     pub(crate) name_ranks: OnceLock<Vec<u32>>,
+    pub(crate) held: Vec<Arc<ToolChange>>,
 }
 
 impl Catalogue {
@@ -255,6 +257,30 @@ impl Catalogue {
         &self.refused
     }
 
+    /// Returns the definitions that wait for approval: none of them is offered.
+    #[must_use]
+    pub fn held(&self) -> &[Arc<ToolChange>] {
+        &self.held
+    }
+
+    /// Finds a definition that waits for approval by a name that its tool would have.
+    #[must_use]
+    pub fn find_held(&self, name: &str) -> Option<&Arc<ToolChange>> {
+        self.held.iter().find(|held| {
+            let (set, tool) = (held.set.as_str(), held.tool.as_str());
+            let prefix = self.prefix(&held.set).unwrap_or(set);
+            let rest = [set, prefix]
+                .into_iter()
+                .find_map(|start| name.strip_prefix(start));
+            let of_set = rest.and_then(|rest| {
+                SEPARATORS
+                    .into_iter()
+                    .find_map(|separator| rest.strip_prefix(separator))
+            });
+            name == tool || of_set == Some(tool)
+        })
+    }
+
     /// Returns up to three names that clients may have meant by an unknown one: those of tools
     /// whose own name is similar to it, or to what follows its prefix.
     #[must_use]
@@ -285,6 +311,7 @@ impl Catalogue {
             self.methods.extend_from_slice(&part.methods);
             self.offers.extend(part.servers.iter().cloned());
             self.refused.extend_from_slice(&part.refused);
+            self.held.extend_from_slice(&part.held);
             self.reserved.extend(part.reserved.iter().cloned());
             if !is_same(id, part, &last.parts) {
                 let named = part.entries.iter();

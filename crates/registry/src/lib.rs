@@ -9,6 +9,8 @@
 //! refused visibly, and never hides the others. Clients see `set__tool`, or `tool` if the set has
 //! no prefix, and a name stays with its tool; see [`Catalogue::find`] for other forms.
 //!
+//! **Review.** Later changes of a tool may wait for approval ([`Hold`], [`Registry::approve`]).
+//!
 //! ```
 //! use callward_core::{Instances, ReplicaSetId, ServerId, ToolDefinition};
 //! use callward_registry::Registry;
@@ -23,11 +25,13 @@
 //! ```
 
 mod catalogue;
+mod diff;
 mod index;
 mod listing;
 mod names;
 mod options;
 mod part;
+mod pins;
 mod query;
 mod registry;
 mod rewrite;
@@ -40,8 +44,10 @@ pub mod uri;
 mod verify;
 
 pub use catalogue::{Catalogue, Entry, Refusal};
+pub use diff::FieldChange;
 pub use names::KeptName;
 pub use options::SetOptions;
+pub use pins::{ApproveError, Hold, PinStore, Pins, ReviewOptions, ToolChange};
 pub use query::{Query, Sort};
 pub use registry::{Changes, Registry};
 pub use rewrite::{Path, rewrite};

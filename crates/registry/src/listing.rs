@@ -1,6 +1,6 @@
 //! The list of one server, with weighed hints and derived plans.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use callward_core::infer;
@@ -11,8 +11,12 @@ use callward_core::{
 
 use crate::SetOptions;
 use crate::catalogue::{Refusal, ToolNames};
+use crate::pins::{Held, Review};
 #[cfg(feature = "schema")]
 use crate::schema::{self, SchemaCheck};
+
+/// Of each tool the digest of the definition that was reviewed.
+pub(crate) type Digests = HashMap<ToolName, Arc<str>>;
 
 /// The list of one server: tools that can be offered, and those that cannot.
 #[derive(Debug, Default)]
@@ -23,19 +27,33 @@ pub(crate) struct Listing {
     rejected: Vec<(usize, ToolDefinition)>,
     pub(crate) names: Arc<ToolNames>,
     pub(crate) refused: Vec<Refusal>,
+    /// Those that wait for approval.
+    pub(crate) held: Vec<Held>,
+    /// The digests of what was reviewed.
+    pub(crate) digests: Digests,
     /// How the server divides its state among callers.
     pub(crate) instances: Instances,
 }
 
 impl Listing {
-    /// Reads the list of a server.
+    /// Returns `true` if this list has the same definitions, byte for byte.
+    pub(crate) fn is_same(&self, definitions: &[ToolDefinition], instances: Instances) -> bool {
+        let same = |(old, new): (&ToolDefinition, &ToolDefinition)| {
+            old.raw == new.raw && old.method == new.method && old.fault == new.fault
+        };
+        self.instances == instances
+            && self.tools.len() + self.rejected.len() == definitions.len()
+            && self.definitions().zip(definitions).all(same)
+    }
+
+    /// Reads and reviews the list of a server.
     pub(crate) fn read(
-        set: &ReplicaSetId,
-        server: &ServerId,
+        (set, server): (&ReplicaSetId, &ServerId),
         mut definitions: Vec<ToolDefinition>,
         instances: Instances,
         options: &SetOptions,
         stats: &mut HashMap<ToolName, Arc<CallStats>>,
+        review: &mut Review<'_>,
     ) -> Self {
         let mut listing = Self {
             instances,
@@ -48,18 +66,27 @@ impl Listing {
             listing.refused.push(refusal);
             definitions.truncate(at);
         }
-        let mut names = ToolNames::default();
+        let (mut names, mut held) = (ToolNames::default(), HashSet::new());
         let inferred = infer(server, &definitions, options);
         let mut plans = Plans::default();
         for (at, (definition, inferred)) in definitions.into_iter().zip(inferred).enumerate() {
             let name = &definition.name;
             let bound = if is_tool(&definition) && Method::by_name(name.as_str()).is_some() {
                 Err("its name is that of a method".to_owned())
-            } else if names.contains(name) {
+            } else if names.contains(name) || held.contains(name) {
                 Err("listed twice".to_owned())
             } else {
                 bind(set, &definition, &inferred, options, &mut plans)
             };
+            if bound.is_ok()
+                && is_tool(&definition)
+                && let Some(one) = review.held(&definition)
+            {
+                held.insert(name.clone());
+                listing.held.push(one);
+                listing.rejected.push((at, definition));
+                continue;
+            }
             match bound {
                 Ok(mut tool) => {
                     tool.instances = options.instances.unwrap_or(instances);
@@ -74,23 +101,19 @@ impl Listing {
             }
         }
         listing.names = Arc::new(names);
+        listing.digests = std::mem::take(&mut review.digests);
         listing
     }
 
     /// Returns all definitions that are listed, in order.
-    pub(crate) fn definitions(&self) -> Vec<ToolDefinition> {
+    pub(crate) fn definitions(&self) -> impl Iterator<Item = &ToolDefinition> {
         let mut tools = self.tools.iter();
         let mut rejected = self.rejected.iter().peekable();
-        let all = (0..self.tools.len() + self.rejected.len()).filter_map(|at| {
+        (0..self.tools.len() + self.rejected.len()).filter_map(move |at| {
             let rejected = rejected.next_if(|(place, _)| *place == at);
             let rejected = rejected.map(|(_, definition)| definition);
-            Some(
-                rejected
-                    .or_else(|| Some(&tools.next()?.definition))?
-                    .clone(),
-            )
-        });
-        all.collect()
+            rejected.or_else(|| Some(&tools.next()?.definition))
+        })
     }
 }
 

@@ -7,6 +7,7 @@ use callward_core::{ServerId, Tool, ToolName};
 
 use crate::catalogue::{Entry, Refusal, ToolNames};
 use crate::index::Index;
+use crate::pins::ToolChange;
 use crate::shown::Shown;
 
 /// The tools of one set in a snapshot. Snapshots share the parts of sets that did not change, and
@@ -20,6 +21,7 @@ pub(crate) struct Part {
     /// Which server lists which tools.
     pub(crate) servers: Vec<(ServerId, Arc<ToolNames>)>,
     pub(crate) refused: Vec<Refusal>,
+    pub(crate) held: Vec<Arc<ToolChange>>,
     /// Names of tools of the set that are not offered now: no alias of another tool.
     pub(crate) reserved: Vec<Arc<str>>,
     /// A listed tool is not offered, which what happens to other sets may change.

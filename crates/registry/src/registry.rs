@@ -2,19 +2,22 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
+use std::{io, mem};
 
 use arc_swap::ArcSwap;
-use callward_core::{Instances, ReplicaSetId, ServerId, ToolDefinition, ToolName};
+use callward_core::lint::{Candidate, suspicions};
+use callward_core::{Instances, ReplicaSetId, ServerId, Subject, ToolDefinition, ToolName, Trust};
 use parking_lot::Mutex;
 
 use crate::catalogue::{Catalogue, Parts, Refusal};
-use crate::listing::Listing;
+use crate::listing::{Digests, Listing};
 use crate::names::{KeptName, NameTable, Starts};
+use crate::pins::{ApproveError, Held, Hold, ReviewOptions, Rules, ToolChange};
 use crate::set::{MAX_LISTED, Set, WAITS, share};
 use crate::{SetOptions, verify};
 
 /// The changes of one registration.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Changes {
     /// Tools that are new in their set.
@@ -29,6 +32,10 @@ pub struct Changes {
     pub renamed: Vec<KeptName>,
     /// A tool that waited for its name is offered now.
     pub named: bool,
+    /// Definitions of any set that wait for approval, and did not before.
+    pub held: Vec<Arc<ToolChange>>,
+    /// Definitions that differ from those that were approved, and are approved now.
+    pub followed: Vec<Arc<ToolChange>>,
 }
 
 impl Changes {
@@ -52,6 +59,9 @@ struct State {
     /// The sets in the order of their first mention, in which they choose names.
     order: Vec<ReplicaSetId>,
     names: NameTable,
+    review: ReviewOptions,
+    /// The pins have changes that could not be written.
+    is_unwritten: bool,
 }
 
 impl Registry {
@@ -78,17 +88,59 @@ impl Registry {
         let mut state = self.state.lock();
         let entry = state.set(set.clone());
         let is_same = *entry.options == options;
+        let is_shown_else = entry.options.shown != options.shown;
         entry.options = Arc::new(options);
         if is_same || entry.servers.is_empty() {
             return Changes::default();
         }
-        for (server, listing) in &mut entry.servers {
-            let definitions = listing.definitions();
-            let (instances, stats) = (listing.instances, &mut entry.stats);
-            *listing = Listing::read(set, server, definitions, instances, &entry.options, stats);
-        }
-        let changes = entry.merge(set);
+        let mut changes = state.read_again(set);
+        changes.named |= is_shown_else;
         self.publish(&mut state, set, changes)
+    }
+
+    /// Sets which changes wait for approval, and what was approved, before servers register.
+    pub fn review(&self, options: ReviewOptions) {
+        self.state.lock().review = options;
+    }
+
+    /// Approves the definition of a tool that is [held](Catalogue::held) and has this digest, and
+    /// offers it at once. May block on the [`PinStore`](crate::PinStore).
+    ///
+    /// # Errors
+    ///
+    /// [`ApproveError`]; then nothing has changed.
+    pub fn approve(
+        &self,
+        set: &ReplicaSetId,
+        tool: &ToolName,
+        digest: &str,
+    ) -> Result<Changes, ApproveError> {
+        let mut state = self.state.lock();
+        let servers = state.sets.get(set).map_or(&[][..], |entry| &entry.servers);
+        let held = servers.iter().flat_map(|(_, listing)| &listing.held);
+        let held: Vec<_> = held
+            .filter(|held| held.change.tool == *tool)
+            .cloned()
+            .collect();
+        let (set, tool) = (set.clone(), tool.clone());
+        let Some(meant) = held.iter().find(|held| *held.change.digest == *digest) else {
+            return Err(match held.first() {
+                Some(Held { change, .. }) => {
+                    let digest = change.digest.clone();
+                    ApproveError::Changed { set, tool, digest }
+                }
+                None => ApproveError::NotHeld { set, tool },
+            });
+        };
+        let pins = &mut state.review.pins;
+        let old = pins.approve(&set, &tool, Some(meant.pin.clone()));
+        if let Err(error) = state.save() {
+            state.review.pins.approve(&set, &tool, old);
+            return Err(error.into());
+        }
+        let mut changes = state.read_again(&set);
+        changes.followed.push(meant.change.clone());
+        Ok(self.publish(&mut state, &set, changes))
     }
 
     /// Replaces the list of a server, and how it divides its state among callers.
@@ -102,14 +154,25 @@ impl Registry {
     ) -> Changes {
         let mut state = self.state.lock();
         let entry = state.set(set.clone());
-        entry.expected.remove(server);
-        let (options, stats) = (&entry.options, &mut entry.stats);
-        let listing = Listing::read(set, server, definitions, instances, options, stats);
+        let was_expected = entry.expected.remove(server);
+        let last = entry.servers.iter().find(|(known, _)| known == server);
+        let is_same = |(_, last): &(_, Listing)| last.is_same(&definitions, instances);
+        if last.is_some_and(is_same) && !was_expected {
+            return Changes::default();
+        }
+        let last = last
+            .map(|(_, last)| last.digests.clone())
+            .unwrap_or_default();
+        let (listing, followed) = state.read(set, server, definitions, instances, last);
+        let entry = state.set(set.clone());
         match entry.servers.iter_mut().find(|(known, _)| known == server) {
             Some((_, old)) => *old = listing,
             None => entry.servers.push((server.clone(), listing)),
         }
-        let changes = entry.merge(set);
+        let changes = Changes {
+            followed,
+            ..entry.merge(set)
+        };
         self.publish(&mut state, set, changes)
     }
 
@@ -180,18 +243,41 @@ impl Registry {
         let refused = next.refused.iter().filter(|tool| !known.contains(tool));
         let refused: Vec<_> = refused.cloned().collect();
         log(&refused);
+        let known: HashSet<_> = last.held.iter().map(identity).collect();
+        let held = next
+            .held
+            .iter()
+            .filter(|held| !known.contains(&identity(held)));
+        let held: Vec<_> = held.cloned().collect();
+        for ToolChange {
+            set,
+            server,
+            tool,
+            reason,
+            ..
+        } in held.iter().map(|held| &**held).take(LOGGED)
+        {
+            tracing::warn!(%set, %server, %tool, reason, "tool held for review");
+        }
         let changes = Changes {
             refused,
-            renamed: std::mem::take(&mut state.names.renamed),
-            named: last
-                .refused
-                .iter()
-                .any(|tool| tool.reason == WAITS && !next.refused.contains(tool)),
+            held,
+            renamed: mem::take(&mut state.names.renamed),
+            named: changes.named
+                || last
+                    .refused
+                    .iter()
+                    .any(|tool| tool.reason == WAITS && !next.refused.contains(tool)),
             ..changes
         };
         self.current.store(Arc::new(next));
         changes
     }
+}
+
+/// What makes a held definition another one than before.
+fn identity(held: &Arc<ToolChange>) -> (&ServerId, &ToolName, &str, &str) {
+    (&held.server, &held.tool, &held.digest, &held.reason)
 }
 
 /// How many refusals of one registration are logged one by one.
@@ -223,6 +309,119 @@ impl State {
             self.order.push(set.clone());
         }
         self.sets.entry(set).or_default()
+    }
+
+    /// Reads and reviews the list of a server. `last` has the digests of its last one.
+    fn read(
+        &mut self,
+        set: &ReplicaSetId,
+        server: &ServerId,
+        definitions: Vec<ToolDefinition>,
+        instances: Instances,
+        last: Digests,
+    ) -> (Listing, Vec<Arc<ToolChange>>) {
+        let options = self.set(set.clone()).options.clone();
+        let mut rules = Rules {
+            hold: self.review.hold,
+            new_tools: self.review.new_tools,
+            trust: options.trust,
+            suspicions: HashMap::new(),
+        };
+        if rules.trust == Trust::Untrusted && rules.hold != Hold::Nothing {
+            rules.suspicions = self.suspicions(set, server, &definitions);
+        }
+        let mut review = self
+            .review
+            .pins
+            .review((set, server), &definitions, last, rules);
+        let mut stats = self.sets.get_mut(set).map(|of| mem::take(&mut of.stats));
+        let counts = stats.get_or_insert_default();
+        let listing = Listing::read(
+            (set, server),
+            definitions,
+            instances,
+            &options,
+            counts,
+            &mut review,
+        );
+        let followed = mem::take(&mut review.followed);
+        let of_set = self.sets.get_mut(set).zip(stats);
+        if let Some((of_set, stats)) = of_set {
+            of_set.stats = stats;
+        }
+        let is_moved = review.finish(&listing.digests);
+        if (is_moved || self.is_unwritten)
+            && let Err(error) = self.save()
+        {
+            tracing::error!(%set, %error, "what is approved of tools cannot be written");
+        }
+        (listing, followed.into_iter().map(Arc::new).collect())
+    }
+
+    /// Reads the lists of a set once more, and returns what that changes.
+    fn read_again(&mut self, set: &ReplicaSetId) -> Changes {
+        let mut changed = Vec::new();
+        let servers = mem::take(&mut self.set(set.clone()).servers);
+        let servers: Vec<_> = servers
+            .into_iter()
+            .map(|(server, last)| {
+                let definitions = last.definitions().cloned().collect();
+                let instances = last.instances;
+                let (listing, followed) =
+                    self.read(set, &server, definitions, instances, last.digests);
+                changed.extend(followed);
+                (server, listing)
+            })
+            .collect();
+        let entry = self.set(set.clone());
+        entry.servers = servers;
+        Changes {
+            followed: changed,
+            ..entry.merge(set)
+        }
+    }
+
+    /// Returns what is suspicious about tools, also beside those of the other sets.
+    fn suspicions(
+        &self,
+        set: &ReplicaSetId,
+        server: &ServerId,
+        definitions: &[ToolDefinition],
+    ) -> HashMap<ToolName, String> {
+        let others = self.sets.iter().filter(|(other, _)| *other != set);
+        let others = others.flat_map(|(set, entry)| {
+            entry.tools.iter().map(|tool| Candidate {
+                subject: Subject {
+                    server: Some(set.as_str()),
+                    ..Subject::new(tool.name().as_str())
+                },
+                definition: None,
+            })
+        });
+        let mut all: Vec<_> = others.collect();
+        let first = all.len();
+        all.extend(definitions.iter().map(|tool| Candidate {
+            subject: Subject::of(tool, Some(server)),
+            definition: serde_json::from_slice(&tool.raw).ok(),
+        }));
+        let found = suspicions(&all).into_iter().filter_map(|finding| {
+            let tool = definitions.get(finding.index.checked_sub(first)?)?;
+            let reason = format!("its {} {}", finding.field, finding.message);
+            Some((tool.name.clone(), reason))
+        });
+        found.collect()
+    }
+
+    /// Writes what is approved.
+    fn save(&mut self) -> io::Result<()> {
+        let saved = self
+            .review
+            .store
+            .as_ref()
+            .map(|store| store.save(&self.review.pins));
+        let saved = saved.unwrap_or(Ok(()));
+        self.is_unwritten = saved.is_err();
+        saved
     }
 
     /// Names the tools of each set that does not keep its part, in the order of the sets.

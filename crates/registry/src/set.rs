@@ -86,8 +86,10 @@ impl Set {
             .iter_mut()
             .flat_map(|(_, listing)| &mut listing.tools)
         {
-            let own = own.get(tool.name()).filter(|own| is_same(own, tool));
-            if let Some(own) = own {
+            // the same bytes: what a server lists is compared with its next list
+            let is_equal =
+                |own: &&&Arc<Tool>| is_same(own, tool) && own.definition.raw == tool.definition.raw;
+            if let Some(own) = own.get(tool.name()).filter(is_equal) {
                 *tool = Arc::clone(own);
             }
         }
@@ -154,6 +156,8 @@ impl Set {
         for (server, listing) in &self.servers {
             part.servers.push((server.clone(), listing.names.clone()));
             part.refused.extend(listing.refused.iter().cloned());
+            let held = listing.held.iter().map(|held| held.change.clone());
+            part.held.extend(held);
         }
         part.refused.extend(self.unlisted());
         part
@@ -167,6 +171,7 @@ impl Set {
         let is_listed = |tool: &&ToolName| {
             self.servers.iter().any(|(_, listing)| {
                 listing.names.contains(*tool)
+                    || listing.held.iter().any(|held| held.change.tool == **tool)
                     || listing.refused.iter().any(|refused| refused.tool == **tool)
             })
         };

@@ -12,8 +12,8 @@ use crate::affinity::{ExpiryCause, KeyDigest};
 /// One event of a router.
 ///
 /// As JSON it is one object with its name in `type`: `routeDecision`, `routeFailed`,
-/// `healthUpdate`, `affinitySet`, `affinityExpired`, `toolRefused`, `toolRenamed`; `missed` if the
-/// listener was too slow.
+/// `healthUpdate`, `affinitySet`, `affinityExpired`, `toolRefused`, `toolHeld`, `toolChanged`,
+/// `toolRenamed`; `missed` if the listener was too slow.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "camelCase")]
 #[non_exhaustive]
@@ -80,6 +80,31 @@ pub enum RouteEvent {
         tool: ToolName,
         /// Why.
         reason: String,
+    },
+    /// A server lists another definition of a tool than the one that was approved: it is not
+    /// offered until it is approved.
+    ToolHeld {
+        /// The replica set.
+        set: ReplicaSetId,
+        /// The server that lists it.
+        server: ServerId,
+        /// The tool's own name.
+        tool: ToolName,
+        /// Why it is held.
+        reason: String,
+        /// What differs, by name.
+        fields: Vec<String>,
+    },
+    /// A tool has another definition than before: it needed no approval, or was approved.
+    ToolChanged {
+        /// The replica set.
+        set: ReplicaSetId,
+        /// The server that lists it.
+        server: ServerId,
+        /// The tool's own name.
+        tool: ToolName,
+        /// What differs, by name.
+        fields: Vec<String>,
     },
     /// Clients see another name of a tool, since its own belongs to another tool.
     ToolRenamed {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Candidate, Code, Finding, Notes};
+use super::{Candidate, Code, Finding, Notes, suspicious};
 
 pub(super) fn check(tools: &[Candidate<'_>], findings: &mut Vec<Finding>) {
     // the first tool of each spelling, by server
@@ -20,6 +20,21 @@ pub(super) fn check(tools: &[Candidate<'_>], findings: &mut Vec<Finding>) {
             && let Some(other) = tools.get(first)
         {
             notes.add(Code::SimilarNames, other.subject.name);
+        }
+    }
+}
+
+/// Finds names that look like an earlier one of another server, and are not the same.
+pub(super) fn look_alikes(tools: &[Candidate<'_>], findings: &mut Vec<Finding>) {
+    let mut seen: HashMap<String, &Candidate<'_>> = HashMap::new();
+    for (index, tool) in tools.iter().enumerate() {
+        let first = *seen
+            .entry(suspicious::look(tool.subject.name))
+            .or_insert(tool);
+        let (first, subject) = (first.subject, tool.subject);
+        if first.server != subject.server && first.name != subject.name {
+            let found = format_args!("`{}` of {}", first.name, first.server.unwrap_or("another"));
+            Notes::new(tool, index, findings).add(Code::LookAlikeName, found);
         }
     }
 }

@@ -41,6 +41,14 @@ words! {
         BlankTag = "blank-tag",
         /// Two tools of one server have the same name.
         DuplicateName = "duplicate-name",
+        /// A text instructs the model instead of describing the tool.
+        ModelInstructions = "model-instructions",
+        /// A text has characters that people do not see.
+        HiddenText = "hidden-text",
+        /// A text carries data in a URL.
+        DataUrl = "data-url",
+        /// The name looks like that of another server's tool, and is another one.
+        LookAlikeName = "look-alike-name",
         /// `readOnlyHint` is true, but the tool writes by its name.
         ReadOnlyWrites = "read-only-writes",
         /// `readOnlyHint` is true, but an argument may make it write.
@@ -89,7 +97,7 @@ words! {
 impl Code {
     /// Returns how much it matters.
     pub fn severity(self) -> Severity {
-        if self < Self::ReadOnlyWrites {
+        if self < Self::ModelInstructions {
             Severity::Error
         } else if self < Self::MissingIdempotentHint {
             Severity::Warning

@@ -32,6 +32,7 @@ mod naming;
 mod spelling;
 mod stated;
 mod stateful;
+mod suspicious;
 
 #[cfg(test)]
 mod tests;
@@ -44,6 +45,7 @@ use serde::Serialize;
 pub use candidate::Candidate;
 pub use code::{Code, Severity};
 pub use stateful::looks_stateful;
+pub use suspicious::suspicions;
 
 use candidate::Case;
 
@@ -95,8 +97,10 @@ pub fn check(tools: &[Candidate<'_>]) -> Vec<Finding> {
         stated::check(&case, &mut notes);
         evidence::check(&case, &mut notes);
         naming::check(&case, &mut notes);
+        suspicious::check(tool, &mut notes);
     }
     across::check(tools, &mut findings);
+    across::look_alikes(tools, &mut findings);
     stateful::check(tools, &mut findings);
     findings.sort_by_key(|finding| (finding.index, finding.code));
     findings

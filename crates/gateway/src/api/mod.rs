@@ -9,6 +9,7 @@ mod channels;
 mod client;
 mod events;
 mod grants;
+mod review;
 mod status;
 
 use std::sync::Arc;
@@ -90,6 +91,8 @@ pub(crate) fn routes(runtime: Arc<Runtime>, access: &Arc<Access>) -> Router {
         ("/api/limits", Viewer, read(status::limits)),
         ("/api/missing", Viewer, missing),
         ("/api/requests", Operator, post(make_request)),
+        ("/api/review", Viewer, get(review::list)),
+        ("/api/review", Operator, post(review::approve)),
         ("/api/routes/events", Viewer, get(events::follow)),
         ("/api/servers", Viewer, read(status::servers)),
         ("/api/servers/{server}/drain", Operator, drain),

@@ -62,7 +62,7 @@ fn show(event: &str, as_json: bool, (_, describe): Stream) -> serde_json::Result
 
 /// What is said of each type of event; `{name}` stands for a member of it. Of several lines the
 /// first counts whose members are there.
-const LINES: [&str; 9] = [
+const LINES: [&str; 11] = [
     "routeDecision | decision  {set}.{tool}, attempt {attempt} -> {chosen}, {reason} ({strategy}, \
      {eligible} of {servers} eligible)",
     "routeFailed | failed    {set}.{tool}, attempt {attempt} -> no server ({strategy}, {eligible} \
@@ -72,6 +72,8 @@ const LINES: [&str; 9] = [
     "affinitySet | affinity  {by} {key} in {set} goes to {server} for {ttl_ms}",
     "affinityExpired | affinity  {by} {key} in {set} leaves {server}: {reason}",
     "toolRefused | refused   {tool} of {server}: {reason}",
+    "toolHeld | held      {set}.{tool} of {server}: {reason}: {fields}",
+    "toolChanged | changed   {set}.{tool} of {server}: {fields}",
     "toolRenamed | renamed   {set}.{tool} is `{name}`: its own name belongs to another tool",
     "missed | missed    {events} events: this reader is too slow",
 ];
@@ -133,6 +135,10 @@ mod tests {
                 "reason":"ttl"} => affinity  user 7 in shop leaves a: ttl"#,
             r#"{"type":"toolRefused","server":"a","tool":"get","reason":"listed twice"} =>
                refused   get of a: listed twice"#,
+            r#"{"type":"toolHeld","set":"shop","server":"a","tool":"get","reason":"it is new",
+                "fields":["title"]} => held      shop.get of a: it is new: ["title"]"#,
+            r#"{"type":"toolChanged","set":"shop","server":"a","tool":"get","fields":["name"]} =>
+               changed   shop.get of a: ["name"]"#,
             r#"{"type":"toolRenamed","set":"shop","tool":"find","name":"shop__find"} =>
                renamed   shop.find is `shop__find`: its own name belongs to another tool"#,
             r#"{"type":"missed","events":3} => missed    3 events: this reader is too slow"#,

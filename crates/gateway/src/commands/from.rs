@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward::registry::Hold;
 use callward::{Instances, ServerId};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
@@ -17,12 +18,12 @@ use crate::commands::run::failure;
 use crate::config::{Config, Server, ServerConfig, Servers};
 use crate::error::AppError;
 use crate::metrics::Telemetry;
-use crate::output;
 use crate::record::Recorder;
 use crate::runtime::Runtime;
 use crate::shutdown::Stop;
 use crate::state_dir::StateDir;
 use crate::table::shown;
+use crate::{output, pins};
 
 /// How long a command waits for servers before it prints a note.
 const SILENCE: Duration = Duration::from_secs(2);
@@ -57,6 +58,11 @@ impl Place {
         };
         if !calls {
             config.audit.path = None;
+        }
+        // what is approved is for the gateway to say
+        if let Some(file) = &from.config {
+            let pins = state.and_then(|state| state.file_of_config("pins", file, "json"));
+            config.review = pins::open(&config, pins, Hold::Changes, false)?;
         }
         let telemetry = Telemetry::exporting(None)?;
         let approvals = match calls {

@@ -14,6 +14,7 @@ pub(crate) mod keys;
 pub(crate) mod lint;
 pub(crate) mod relayed;
 pub(crate) mod replay;
+pub(crate) mod review;
 pub(crate) mod run;
 pub(crate) mod sample;
 pub(crate) mod serve;

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::process::ExitCode;
 
+use callward::registry::Hold;
 use callward_mcp::client::Upstream;
 use tokio::sync::watch;
 
@@ -18,17 +19,20 @@ use crate::metrics::Telemetry;
 use crate::record::Recorder;
 use crate::runtime::Runtime;
 use crate::state_dir::StateDir;
-use crate::{approvals, evidence, output, shutdown, stdio, telemetry, view};
+use crate::{approvals, evidence, output, pins, shutdown, stdio, telemetry, view};
 
 pub(crate) async fn run(args: Run, state: Option<&StateDir>, log: &Log) -> Outcome {
     shutdown::ignore_hangup()?;
     let stop = shutdown::on_signal()?;
     let mut config = from::wrapped(&args)?;
     let program = args.command.first().map_or("the server", String::as_str);
-    config.cache.layer.evidence_file = match &args.config {
-        Some(file) => state.and_then(|state| state.file_of_config("evidence", file, "jsonl")),
-        None => evidence::file_of_command(state, &args.command),
+    let file = |folder: &str, kind: &str| match (&args.config, state?) {
+        (Some(file), state) => state.file_of_config(folder, file, kind),
+        (None, state) => state.file_of_command(folder, &args.command, kind),
     };
+    config.cache.layer.evidence_file = file("evidence", "jsonl");
+    // its server may be upgraded at any start
+    config.review = pins::open(&config, file("pins", "json"), Hold::Looser, true)?;
     if let Some(address) = args.http {
         serve::listen_at(address, &mut config)?;
     }

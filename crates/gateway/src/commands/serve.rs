@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use axum::serve::ListenerExt;
+use callward::registry::Hold;
 use callward_auth::keys::Secret;
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -30,7 +31,7 @@ use crate::runtime::Runtime;
 use crate::sample::Embedded;
 use crate::state_dir::StateDir;
 use crate::{
-    admin, approvals, connections, evidence, http, output, shutdown, telemetry, view, webhook,
+    admin, approvals, connections, evidence, http, output, pins, shutdown, telemetry, view, webhook,
 };
 
 /// The config file that is used if it is in the current folder and no other is named.
@@ -74,6 +75,8 @@ pub(crate) async fn run(mut args: Serve, state: Option<&StateDir>, log: &Log) ->
     config.kept_names = names
         .as_ref()
         .map_or_else(Vec::new, |names| names.read(&sets.collect()));
+    let pins = file.and_then(|file| state?.file_of_config("pins", file, "json"));
+    config.review = pins::open(&config, pins, Hold::Changes, true)?;
     let exporter = telemetry::exporter(&config.telemetry)?;
     log.start(exporter.as_ref());
     // bound before any server starts: a taken port is said at once, and clients may wait here

@@ -26,7 +26,7 @@ use callward::core::infer::{Lexicon, VerbKind};
 use callward::core::{Approver, RuleSet};
 use callward::limit::PrincipalLimitConfig;
 use callward::loopguard::LoopGuardConfig;
-use callward::registry::KeptName;
+use callward::registry::{KeptName, ReviewOptions};
 use callward::retry::RetryConfig;
 use callward::retry::hedge::HedgeConfig;
 use callward::{LimitsConfig, Profile};
@@ -108,6 +108,9 @@ with_defaults! {
         /// The names that tools had in the last run.
         #[serde(skip)]
         pub(crate) kept_names: Vec<KeptName>,
+        /// What was approved in earlier runs, and which changes wait for approval.
+        #[serde(skip)]
+        pub(crate) review: ReviewOptions,
         /// What the file has that is probably a mistake, each with its place.
         #[serde(skip)]
         pub(crate) warnings: Vec<String>,

@@ -10,7 +10,7 @@ use callward::approval::ApprovalConfig;
 use callward::audit::AuditConfig;
 use callward::breaker::BreakerConfig;
 use callward::cache::CacheConfig;
-use callward::core::human::{duration, size};
+use callward::core::human::{duration, parse_duration, show_duration, size};
 use callward::core::redact::{self, Redactor};
 use callward::core::{Approver, AuditScope, FreshnessMode, words};
 use callward::router::RouterConfig;
@@ -269,6 +269,43 @@ with_defaults! {
     pub(crate) struct Discovery {
         #[serde(with = "duration")]
         pub(crate) timeout: Duration = StackBuilder::LISTING_TIMEOUT,
+        pub(crate) refresh: Refresh = Refresh(Some(PRODUCTION)),
+        pub(crate) hold_new_tools: bool,
+    }
+}
+
+/// How often tools are listed again that no server reports as changed; `None`: never.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Refresh(pub(crate) Option<Duration>);
+
+const PRODUCTION: Duration = Duration::from_secs(600);
+
+impl Serialize for Refresh {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Some(time) => to.serialize_str(&show_duration(time)),
+            None => to.serialize_str("off"),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Refresh {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let seconds = |seconds| Ok(Duration::from_secs(seconds));
+        let text = String::deserialize(from)?;
+        let time = match &*text {
+            "off" => return Ok(Self(None)),
+            "development" => seconds(30),
+            "staging" => seconds(120),
+            "production" => Ok(PRODUCTION),
+            other => parse_duration(other),
+        };
+        let time = time.map_err(|fault| {
+            D::Error::custom(format!(
+                "{fault}; or off, development, staging or production"
+            ))
+        })?;
+        Ok(Self(Some(time)))
     }
 }
 

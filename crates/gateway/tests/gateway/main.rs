@@ -32,6 +32,7 @@ mod processes;
 mod relay;
 mod replay;
 mod reports;
+mod review;
 mod roles;
 mod run;
 mod scrape;

@@ -5,5 +5,6 @@ mod bed;
 mod bounds;
 mod catalogue;
 mod names;
+mod review;
 mod search;
 mod verifiers;

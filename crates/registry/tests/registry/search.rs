@@ -20,7 +20,7 @@ fn query(fields: &str) -> Query {
 fn bed() -> Bed {
     let mut trusted = SetOptions::default();
     trusted.trust = Trust::Trusted;
-    let bed = Bed::with([("files", trusted.clone()), ("git", prefixed("git"))]);
+    let bed = Bed::with([("files", trusted), ("git", prefixed("git"))]);
     let tool = |name: &str, description: &str, hints: Value| {
         let schema = json!({"type": "object", "properties": {"folderPath": {}}});
         json!({

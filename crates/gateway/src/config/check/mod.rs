@@ -293,6 +293,8 @@ impl Faults<'_, '_> {
              "limits.progress_cap", A_DAY),
             ((StackBuilder::MIN_LISTING_TIMEOUT..=DAY).contains(&config.discovery.timeout),
              "discovery.timeout", "expected 5 s or more, and at most a day"),
+            (config.discovery.refresh.0.is_none_or(|time| (Duration::from_secs(1)..=DAY).contains(&time)),
+             "discovery.refresh", "expected 1 s or more, and at most a day"),
             (telemetry.sampling.is_none_or(|share| (0.0..=1.0).contains(&share)),
              "telemetry.sampling", "expected a share from 0.0 to 1.0: traces per call"),
             (telemetry.service_name.as_deref() != Some(""), "telemetry.service_name",

@@ -1,0 +1,37 @@
+//! The arguments of `callward review`.
+
+use clap::{Args, Subcommand};
+
+use super::Gateway;
+
+/// Show the changed tools that wait for approval, and approve them
+#[derive(Debug, Args)]
+#[command(after_help = "\
+What a server lists first is approved. A tool of a server that is not `trusted` is held if its hints
+get looser or its title, description or schemas change, and is neither listed nor called until it is
+approved here, or its server lists the approved definition again.
+
+Examples:
+  callward review                                what is held, and how it differs
+  callward review approve shop.get_order
+  callward review approve shop.get_order@3f9a12  only if its digest begins so
+  callward review approve --all")]
+pub(crate) struct Review {
+    #[command(flatten)]
+    pub(crate) gateway: Gateway,
+    #[command(subcommand)]
+    pub(crate) command: Option<ReviewCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ReviewCommand {
+    /// Offer changed tools as they are listed now; what was cached or granted before is void
+    Approve {
+        /// The tools, with the digest that was seen if it must not be another one
+        #[arg(value_name = "SET.TOOL[@DIGEST]", required_unless_present = "all")]
+        tools: Vec<String>,
+        /// All that are held
+        #[arg(long, conflicts_with = "tools")]
+        all: bool,
+    },
+}
