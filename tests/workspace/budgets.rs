@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::sources::{root, sources};
 
 /// The most lines of code, without comments, blank lines and tests. A budget falls with its crate.
-const BUDGETS: [(&str, usize); 20] = [
+const BUDGETS: [(&str, usize); 21] = [
     ("approval", 2961),
     ("audit", 1577),
     ("auth", 2869),
@@ -20,7 +20,7 @@ const BUDGETS: [(&str, usize); 20] = [
     ("guardrail", 814),
     ("limit", 1596),
     ("loopguard", 390),
-    ("mcp", 12254),
+    ("mcp", 12_255),
     ("registry", 1307),
     ("replay", 2248),
     ("retry", 1605),
@@ -28,6 +28,7 @@ const BUDGETS: [(&str, usize); 20] = [
     ("telemetry", 2049),
     ("testkit", 2445),
     ("tls", 27),
+    ("toolset", 692),
 ];
 /// The most lines of tests.
 const TESTS: usize = 63_000;

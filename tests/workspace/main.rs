@@ -41,7 +41,7 @@ const ON_CORE_ALONE: [&str; 13] = [
 ];
 
 /// The other packages, and the packages of this workspace that each may depend on.
-const RULES: [(&str, &[&str]); 9] = [
+const RULES: [(&str, &[&str]); 10] = [
     (CORE, &[]),
     (TLS, &[]),
     ("callward-auth", &[TLS]),
@@ -57,11 +57,13 @@ const RULES: [(&str, &[&str]); 9] = [
             "callward-chaos",
             "callward-mcp",
             "callward-replay",
+            "callward-toolset",
             TLS,
         ],
     ),
     // Replays through the cache layer alone, so that its figures are the cache's.
     ("callward-replay", &["callward-cache"]),
+    ("callward-toolset", &["callward-registry"]),
     // For tests alone, so nothing above lists it.
     ("callward-testkit", &["callward-chaos", "callward-router"]),
 ];

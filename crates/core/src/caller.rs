@@ -65,6 +65,8 @@ pub struct Caller {
     pub session: Option<SessionId>,
     /// What the principal showed, and what it may do with it.
     pub credential: Arc<Credential>,
+    /// The toolset whose path the client uses, if it uses one.
+    pub toolset: Option<Arc<str>>,
 }
 
 words! {
@@ -109,6 +111,7 @@ impl Caller {
             principal,
             session: None,
             credential: Arc::default(),
+            toolset: None,
         }
     }
 

@@ -69,6 +69,8 @@ fn run(command: Command, state: Option<&StateDir>, log: &Log) -> Outcome {
             Command::Cache(args) => commands::status::cache(args, state).await,
             Command::Approvals(args) => commands::approvals::run(args, state).await,
             Command::Review(args) => commands::review::run(args, state).await,
+            Command::Toolsets(args) => commands::toolsets::toolsets(args, state).await,
+            Command::Notes(args) => commands::toolsets::notes(args, state).await,
             Command::Audit(args) => commands::audit::run(args).await,
             Command::Breakers(args) => commands::status::breakers(args, state).await,
             Command::Limits(args) => commands::status::limits(args, state).await,

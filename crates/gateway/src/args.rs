@@ -9,6 +9,7 @@ mod replay;
 mod review;
 mod running;
 mod search;
+mod toolsets;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -31,6 +32,7 @@ pub(crate) use running::{
     Breakers, BreakersCommand, Cache, CacheCommand, Gateway, Servers, ServersCommand,
 };
 pub(crate) use search::Tools;
+pub(crate) use toolsets::{Notes, NotesCommand, ToolsetFile, Toolsets, ToolsetsCommand};
 
 /// An MCP gateway that reads each tool's annotations and by them decides caching, retries, routing
 /// and confirmation of every call.
@@ -120,6 +122,10 @@ pub(crate) enum Command {
     /// Show the calls that wait for an operator, and decide them
     Approvals(Approvals),
     Review(Review),
+    /// List, build and delete toolsets
+    Toolsets(Toolsets),
+    /// List, edit and remove the notes about tools
+    Notes(Notes),
     /// Verify audit logs, or show their records
     Audit(Audit),
     /// Create, list and revoke the API keys of clients

@@ -14,6 +14,7 @@ use callward_auth::webhook::Webhook;
 use callward_mcp::client::{self, CommandSpec, HttpSpec, Target, Upstream, UpstreamOptions};
 use tokio::sync::watch;
 
+use crate::builtin::{self, Link};
 use crate::config::{self, Config, ServerConfig, ToolRule, caching};
 use crate::error::AppError;
 use crate::metrics::Telemetry;
@@ -33,6 +34,8 @@ pub(crate) enum Environment {
 pub(crate) struct Running {
     pub(crate) stack: Stack,
     pub(crate) upstreams: Vec<Upstream>,
+    /// The way of the built-in tools to the gateway.
+    pub(crate) link: Arc<Link>,
     /// What is sent the requests for approval.
     pub(crate) webhook: Option<webhook::Webhook>,
     /// Completes when the servers have listed their tools.
@@ -94,6 +97,10 @@ pub(crate) fn stack_over(
     let stack = with(stack, webhook, |stack, it| stack.authorize_by(Arc::new(it)));
     let guardrails = guardrails::open(&config.guardrails)?;
     let stack = with(stack, guardrails, StackBuilder::guardrails);
+    let mut kept_names = config.kept_names.clone();
+    if config.toolsets.open.is_some() {
+        builtin::free_names(&mut kept_names);
+    }
     let stack = with(stack, audit, StackBuilder::audit)
         .approvals(approvals)
         .authorize(Policy::new(
@@ -116,18 +123,27 @@ pub(crate) fn stack_over(
         .ping(config.router.ping.get())
         .call_deadline(config.call_deadline)
         .startup_timeout(config.startup_timeout)
-        .kept_names(config.kept_names.clone())
+        .kept_names(kept_names)
         .review(config.review.clone())
         .refresh(config.discovery.refresh.0)
         .sampling(telemetry::sampling(&config.telemetry)?)
         .span_contents(telemetry::contents(&config.telemetry))
         .metrics(counts.metrics.clone());
+    let link = Arc::<Link>::default();
+    // first, so that its names are
+    let ours = config
+        .toolsets
+        .open
+        .as_ref()
+        .map(|_| builtin::server(&link));
+    let stack = with(stack, ours.transpose()?, StackBuilder::server);
     let stack = servers.into_iter().fold(stack, StackBuilder::server);
     let (stack, startup) = stack.start()?;
     stack.observe(&counts.meter);
     Ok(Running {
         stack,
         upstreams,
+        link,
         webhook: asked,
         startup,
     })

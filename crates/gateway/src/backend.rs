@@ -12,8 +12,7 @@ use callward::core::{
 };
 use callward::registry::Entry;
 use callward::{
-    CallRecord, Caller, Delivery, ErrorKind, ServerId, Stack, ToolCall, ToolError, ToolOutput,
-    ToolServer,
+    CallRecord, Caller, Delivery, ErrorKind, ServerId, ToolCall, ToolError, ToolOutput, ToolServer,
 };
 use callward_mcp::client::{OnlyClient, Upstream};
 use callward_mcp::server::{Asked, Backend, CallRequest, Introduction, Subscriber, ToolListing};
@@ -31,17 +30,13 @@ use crate::{instructions, missing, relay, report, view};
 /// The key of `_meta` under which a request for the list asks for plans, and the list has them.
 const PLANS: &str = "io.callward/plans";
 
-/// Returns `true` unless the rules hide the tool that an error names to check with.
-fn knows_verifier(stack: &Stack, caller: &Caller, error: &ToolError) -> bool {
-    let verifier = error
-        .outcome
-        .as_ref()
-        .and_then(|it| it.verify_with.as_ref());
-    let (Some(verifier), Some(policy)) = (verifier, stack.policy()) else {
-        return true;
-    };
-    let entry = stack.catalogue().find(verifier).cloned();
-    entry.is_some_and(|entry| policy.lists(caller, entry.tool()))
+/// Returns `true` unless the caller does not see the tool that an error names to check with.
+fn knows_verifier(runtime: &Runtime, caller: &Caller, error: &ToolError) -> bool {
+    let outcome = error.outcome.as_ref();
+    let verifier = outcome.and_then(|it| it.verify_with.as_ref());
+    let catalogue = runtime.stack.catalogue();
+    let entry = verifier.and_then(|verifier| catalogue.find(verifier));
+    entry.is_none_or(|entry| runtime.shows(caller, entry))
 }
 
 /// Serves a stack.
@@ -103,6 +98,13 @@ fn start(
 ) -> Result<ToolCall, ToolError> {
     let meta = check(runtime, request)?;
     let (stack, caller) = (&runtime.stack, request.caller.clone());
+    if let Some(active) = runtime.active(&caller) {
+        let entry = stack.catalogue().find(&request.name).cloned();
+        if entry.is_none_or(|entry| active.listed(&entry).is_none()) {
+            let hint = format_args!("the toolset `{}` has no such tool", active.name);
+            return Err(ToolError::unknown_tool(&request.name, hint));
+        }
+    }
     let call = stack.prepare_as(&request.name, request.arguments.clone(), caller)?;
     let call = of_client(runtime, call, request, meta, exchange);
     let key = request.idempotency_key.clone();
@@ -270,7 +272,8 @@ impl Backend for StackBackend {
     }
 
     fn tools(&self, caller: &Arc<Caller>) -> Arc<ToolListing> {
-        self.listings.of(&self.runtime.stack, caller)
+        let (stack, toolsets) = (&self.runtime.stack, self.runtime.toolsets.as_ref());
+        self.listings.of(stack, toolsets, caller)
     }
 
     fn admit_list(&self, caller: &Arc<Caller>) -> Result<(), ToolError> {
@@ -287,9 +290,7 @@ impl Backend for StackBackend {
             let plan = view::plan(tool, tool.plan(), &tool.resolved);
             (entry.client_name().to_owned(), plan)
         };
-        let policy = self.runtime.stack.policy();
-        let listed =
-            |entry: &&Arc<Entry>| policy.is_none_or(|policy| policy.lists(caller, entry.tool()));
+        let listed = |entry: &&Arc<Entry>| self.runtime.shows(caller, entry);
         let plans: Map<_, _> = catalogue
             .entries()
             .iter()
@@ -374,7 +375,7 @@ impl Backend for StackBackend {
             let (call, taken) = reports.begin(call?);
             let (record, called) = (call.record.clone(), call.tool().clone());
             let result = runtime.recorder.run(stack, &name, call).await;
-            let result = result.map_err(|error| match knows_verifier(stack, &caller, &error) {
+            let result = result.map_err(|error| match knows_verifier(&runtime, &caller, &error) {
                 true => error,
                 false => error.without_verifier(),
             });
@@ -417,6 +418,9 @@ impl Backend for StackBackend {
 
     fn session_ended(&self, caller: &Arc<Caller>) {
         self.runtime.stack.end_session(caller);
+        if let Some(toolsets) = &self.runtime.toolsets {
+            toolsets.session_ended(caller);
+        }
     }
 
     fn subscriber(&self, _: &Arc<Caller>) -> Option<Arc<dyn Subscriber>> {
@@ -424,7 +428,8 @@ impl Backend for StackBackend {
     }
 
     fn changes(&self, caller: &Caller) -> BoxStream<'static, List> {
-        self.listings.changes(&self.runtime.stack, caller)
+        let (stack, toolsets) = (&self.runtime.stack, self.runtime.toolsets.as_ref());
+        self.listings.changes(stack, toolsets, caller)
     }
 
     fn answers(&self, caller: &Caller, method: Method) -> bool {

@@ -8,6 +8,7 @@ use callward::telemetry::export::InvalidOtlp;
 use callward::{BuildError, ToolError};
 use callward_auth::keys::KeyError;
 use callward_replay::ReplayError;
+use callward_toolset::ToolsetError;
 
 use crate::config::ConfigError;
 use crate::connections::TlsError;
@@ -39,6 +40,8 @@ pub(crate) enum AppError {
     #[error(transparent)]
     Tool(#[from] ToolError),
     #[error(transparent)]
+    Toolsets(#[from] ToolsetError),
+    #[error(transparent)]
     Tls(#[from] TlsError),
     #[error("{0}")]
     Usage(String),
@@ -62,6 +65,7 @@ impl AppError {
             | Self::Key(_)
             | Self::Remote(_)
             | Self::Replay(_)
+            | Self::Toolsets(_)
             | Self::Tool(_) => ExitCode::FAILURE,
             _ => ExitCode::from(2),
         }

@@ -3,6 +3,7 @@
 //! | path | what |
 //! | --- | --- |
 //! | `/mcp` | the endpoint for clients; Origin and host are checked |
+//! | `/mcp/t/NAME` | the same, for the tools of a toolset alone |
 //! | `/healthz` | 200 as long as the process answers |
 //! | `/readyz` | 200 while calls should be sent here, else 503 and what is missing |
 //! | `/metrics` | Prometheus text for known hosts, only with `http.metrics = true` |
@@ -36,6 +37,7 @@ use crate::error::AppError;
 use crate::readiness;
 use crate::runtime::Runtime;
 use crate::shutdown::Stop;
+use crate::toolsets::{self, ByPath};
 
 /// Listens. `key` says where the address can be changed.
 ///
@@ -98,7 +100,12 @@ pub(crate) fn gateway(
             others = others.route(&path, metadata.clone());
         }
     }
-    let identify = auth.identify(&runtime.telemetry.refusals);
+    let mut identify = auth.identify(&runtime.telemetry.refusals);
+    let toolsets = runtime.toolsets.clone();
+    let has_toolsets = toolsets.is_some();
+    if let Some(toolsets) = toolsets {
+        identify = Arc::new(ByPath { identify, toolsets });
+    }
     let backend = StackBackend::new(runtime.clone());
     let endpoint = endpoint(backend, identify, config, &runtime.stop)?;
     if config.metrics {
@@ -109,16 +116,21 @@ pub(crate) fn gateway(
         let metrics = get(async move || scrape(&runtime));
         others = others.route("/metrics", metrics.layer(from_fn(for_scrapers)));
     }
-    Ok(routes(endpoint, others))
+    Ok(routes(endpoint, others, has_toolsets))
 }
 
 /// Gives requests for the endpoint's path to the endpoint, without the cost of a router, and all
-/// others to the other routes.
-pub(crate) fn routes(endpoint: server::HttpEndpoint, others: Router) -> impl Routes<Future: Send> {
+/// others to the other routes. Its paths are those of toolsets, too, if there are any.
+pub(crate) fn routes(
+    endpoint: server::HttpEndpoint,
+    others: Router,
+    has_toolsets: bool,
+) -> impl Routes<Future: Send> {
     service_fn(move |request: Request| {
         let (endpoint, mut others) = (endpoint.clone(), others.clone());
         async move {
-            if request.uri().path() == server::PATH {
+            let path = request.uri().path();
+            if path == server::PATH || (has_toolsets && toolsets::of_path(path).is_some()) {
                 return Ok(endpoint.serve(request).await);
             }
             others.call(request).await

@@ -10,6 +10,7 @@ mod at_once;
 mod audit;
 mod auth;
 mod backend;
+mod builtin;
 mod commands;
 mod config;
 mod connections;
@@ -44,6 +45,7 @@ mod stdio;
 mod subscriptions;
 mod table;
 mod telemetry;
+mod toolsets;
 mod view;
 mod webhook;
 

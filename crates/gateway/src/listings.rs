@@ -1,5 +1,5 @@
 //! The lists of tools that callers see: one for all, or one for each set of tools that the rules
-//! leave to a caller.
+//! and its toolset leave to a caller.
 
 use std::collections::{HashMap, HashSet};
 use std::future::ready;
@@ -8,12 +8,14 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use callward::Stack;
 use callward::core::{BoxStream, Caller, Credential, List, Method, Principal};
-use callward::registry::Catalogue;
+use callward::registry::{Catalogue, Entry};
 use callward_mcp::server::ToolListing;
-use futures_util::StreamExt as _;
+use callward_toolset::Name;
+use futures_util::{StreamExt as _, stream};
 use parking_lot::Mutex;
 
 use crate::relay;
+use crate::toolsets::{Active, Toolsets};
 
 /// How many callers are known by what they see, before all are forgotten.
 const MAX_CALLERS: usize = 1024;
@@ -23,58 +25,76 @@ const MAX_LISTINGS: usize = 32;
 /// The listings of the current catalogue.
 #[derive(Default)]
 pub(crate) struct Listings {
-    /// For all callers, where there are no rules.
+    /// For all callers without a toolset, where there are no rules.
     all: ArcSwap<ToolListing>,
     some: Mutex<Kept>,
 }
 
 #[derive(Default)]
 struct Kept {
-    generation: u64,
-    /// By which tools of the catalogue are listed.
-    listings: HashMap<Vec<bool>, Arc<ToolListing>>,
-    /// What decides about a caller: its session does not.
-    callers: HashMap<(Principal, Arc<Credential>), Arc<ToolListing>>,
+    /// Of the catalogue, and of the toolsets.
+    of: (u64, u64),
+    /// By which tools of the catalogue are listed, and the toolset that has notes about them.
+    listings: HashMap<(Vec<bool>, Option<Name>), Arc<ToolListing>>,
+    /// What decides about a caller: its session does not, but for its toolset.
+    callers: HashMap<(Principal, Arc<Credential>, Option<Name>), Arc<ToolListing>>,
 }
 
 impl Listings {
     /// Returns the list that a caller sees now: the same one while its tools are the same.
-    pub(crate) fn of(&self, stack: &Stack, caller: &Caller) -> Arc<ToolListing> {
+    pub(crate) fn of(
+        &self,
+        stack: &Stack,
+        toolsets: Option<&Arc<Toolsets>>,
+        caller: &Caller,
+    ) -> Arc<ToolListing> {
         let catalogue = stack.catalogue();
-        let Some(policy) = stack.policy() else {
+        let active = toolsets.and_then(|toolsets| toolsets.active(&catalogue, caller));
+        let (policy, active) = (stack.policy(), active.as_ref());
+        if policy.is_none() && active.is_none() {
             let all = self.all.load_full();
             if all.generation == catalogue.generation() {
                 return all;
             }
-            let all = list(&catalogue, |_| true);
+            let all = list(&catalogue, None, |_| true);
             self.all.store(all.clone());
             return all;
-        };
+        }
         let mut kept = self.some.lock();
-        if kept.generation != catalogue.generation() {
+        let of_toolsets = active.map_or(kept.of.1, |active| active.generation);
+        if kept.of != (catalogue.generation(), of_toolsets) {
             *kept = Kept {
-                generation: catalogue.generation(),
+                of: (catalogue.generation(), of_toolsets),
                 ..Kept::default()
             };
         }
-        let key = (caller.principal.clone(), caller.credential.clone());
+        let name = active.map(|active| active.name.clone());
+        let key = (
+            caller.principal.clone(),
+            caller.credential.clone(),
+            name.clone(),
+        );
         if let Some(known) = kept.callers.get(&key) {
             return known.clone();
         }
         let entries = catalogue.entries().iter();
         let listed: Vec<bool> = entries
-            .map(|entry| policy.lists(caller, entry.tool()))
+            .map(|entry| {
+                policy.is_none_or(|policy| policy.lists(caller, entry.tool()))
+                    && active.is_none_or(|active| active.listed(entry).is_some())
+            })
             .collect();
         if kept.callers.len() >= MAX_CALLERS || kept.listings.len() >= MAX_LISTINGS {
             kept.callers.clear();
             kept.listings.clear();
         }
         let is_listed = |place| listed.get(place).is_some_and(|listed| *listed);
-        let listing = match kept.listings.get(&listed) {
+        let same = (listed.clone(), name);
+        let listing = match kept.listings.get(&same) {
             Some(listing) => listing.clone(),
-            None => list(&catalogue, is_listed),
+            None => list(&catalogue, active, is_listed),
         };
-        kept.listings.insert(listed, listing.clone());
+        kept.listings.insert(same, listing.clone());
         kept.callers.insert(key, listing.clone());
         listing
     }
@@ -83,19 +103,29 @@ impl Listings {
     pub(crate) fn changes(
         self: &Arc<Self>,
         stack: &Stack,
+        toolsets: Option<&Arc<Toolsets>>,
         caller: &Caller,
     ) -> BoxStream<'static, List> {
         let (listings, of, caller) = (self.clone(), stack.clone(), caller.clone());
-        let mut last = listings.of(&of, &caller);
+        let toolsets = toolsets.cloned();
+        let chosen = toolsets.as_ref().map(|toolsets| toolsets.changes());
+        let chosen = chosen.unwrap_or_else(|| Box::pin(stream::pending()));
+        let mut last = listings.of(&of, toolsets.as_ref(), &caller);
         let lists = |of: &_, caller: &_| relay::methods(of, caller).into_iter().map(Method::list);
         let mut offered: HashSet<_> = lists(&of, &caller).collect();
-        let changes = stack.changes().filter(move |list| {
+        // the stack's end ends it
+        let ends = stack.changes().map(Some).chain(stream::iter([None]));
+        let all = stream::select(ends, chosen.map(Some));
+        let all = all
+            .take_while(|list| ready(list.is_some()))
+            .filter_map(ready);
+        let changes = all.filter(move |list| {
             if *list != List::Tools {
                 // one that was offered and is not any more has changed, too
                 offered.extend(lists(&of, &caller));
                 return ready(offered.contains(&Some(*list)));
             }
-            let now = listings.of(&of, &caller);
+            let now = listings.of(&of, toolsets.as_ref(), &caller);
             // of several changes at once, the client may have seen the list after the first
             let is_next = now.generation <= last.generation + 1;
             let is_same = is_next && now.tools() == last.tools();
@@ -106,11 +136,19 @@ impl Listings {
     }
 }
 
-/// Lists the tools of these places with the servers' own bytes.
-fn list(catalogue: &Catalogue, is_listed: impl Fn(usize) -> bool) -> Arc<ToolListing> {
+/// Lists the tools of these places with the servers' own bytes, but for the notes of a toolset.
+fn list(
+    catalogue: &Catalogue,
+    active: Option<&Active>,
+    is_listed: impl Fn(usize) -> bool,
+) -> Arc<ToolListing> {
     let tools = catalogue.entries().iter().enumerate();
     let tools = tools.filter(|(place, _)| is_listed(*place));
-    let tools = tools.map(|(_, entry)| entry.listed().clone()).collect();
+    let with_notes = |entry: &Arc<Entry>| match active {
+        Some(active) => active.listed(entry).cloned(),
+        None => Some(entry.listed().clone()),
+    };
+    let tools = tools.filter_map(|(_, entry)| with_notes(entry)).collect();
     Arc::new(ToolListing::new(catalogue.generation(), tools))
 }
 
@@ -147,7 +185,7 @@ mod tests {
     #[tokio::test]
     async fn a_client_is_notified_of_the_first_prompts_and_of_the_last() {
         let stack = Stack::builder().build().await.unwrap();
-        let mut changes = Arc::<Listings>::default().changes(&stack, &Caller::local());
+        let mut changes = Arc::<Listings>::default().changes(&stack, None, &Caller::local());
         let mut heard = || changes.next().now_or_never().flatten();
         let id: ServerId = "s".parse().unwrap();
         stack.add_server(Prompts(id.clone())).await.unwrap();
@@ -162,7 +200,7 @@ mod tests {
         let rules = vec![serde_json::from_value(deny).unwrap()];
         let policy = Policy::new(rules, Then::Allow);
         let stack = Stack::builder().authorize(policy).build().await.unwrap();
-        let mut changes = Arc::<Listings>::default().changes(&stack, &Caller::local());
+        let mut changes = Arc::<Listings>::default().changes(&stack, None, &Caller::local());
         for (name, is_notified) in [("hidden", false), ("shown", true), ("hidden2", true)] {
             let run = |_: Value| ready(Ok::<_, String>("x"));
             let tools = Tools::new(name).unwrap().tool(ToolSpec::new("get_x"), run);

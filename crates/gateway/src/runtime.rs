@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use callward::Stack;
 use callward::approval::Asked;
 use callward::approval::questions::Questions;
 use callward::core::BaggageFilter;
 use callward::core::redact::Redactor;
+use callward::registry::Entry;
+use callward::{Caller, Stack};
 use callward_mcp::client::Upstream;
 
 use crate::assemble::Running;
@@ -18,6 +19,7 @@ use crate::rounds::Rounds;
 use crate::shutdown::Stop;
 use crate::started::Started;
 use crate::subscriptions::Subscriptions;
+use crate::toolsets::{Active, Toolsets};
 use crate::webhook::Webhook;
 use crate::{audit, evidence, shutdown, telemetry};
 
@@ -25,6 +27,8 @@ use crate::{audit, evidence, shutdown, telemetry};
 pub(crate) struct Runtime {
     pub(crate) stack: Stack,
     pub(crate) upstreams: Vec<Upstream>,
+    /// Which tools clients see; `None` if they see all.
+    pub(crate) toolsets: Option<Arc<Toolsets>>,
     /// What is sent the requests for approval.
     pub(crate) webhook: Option<Webhook>,
     pub(crate) telemetry: Telemetry,
@@ -66,10 +70,12 @@ impl Runtime {
         let questions = Questions::default();
         let questions = page.into_iter().fold(questions, Questions::with_page);
         telemetry.observe_questions(&questions);
-        Arc::new(Self {
+        let link = running.link;
+        let runtime = Arc::new(Self {
             subscriptions: Subscriptions::start(&running.stack, &running.upstreams),
             stack: running.stack,
             upstreams: running.upstreams,
+            toolsets: config.toolsets.open.clone(),
             webhook: running.webhook,
             telemetry,
             recorder,
@@ -84,7 +90,22 @@ impl Runtime {
             baggage: telemetry::baggage(&config.telemetry),
             started: Started::new(started),
             stop,
-        })
+        });
+        link.set(&runtime);
+        runtime
+    }
+
+    /// Returns the toolset that a caller sees; `None` if it sees all tools.
+    pub(crate) fn active(&self, caller: &Caller) -> Option<Active> {
+        let toolsets = self.toolsets.as_ref()?;
+        toolsets.active(&self.stack.catalogue(), caller)
+    }
+
+    /// Returns `true` if a caller sees a tool in lists.
+    pub(crate) fn shows(&self, caller: &Caller, entry: &Entry) -> bool {
+        let (policy, active) = (self.stack.policy(), self.active(caller));
+        policy.is_none_or(|policy| policy.lists(caller, entry.tool()))
+            && active.is_none_or(|active| active.listed(entry).is_some())
     }
 
     /// Ends the servers. Calls that fail from here on are not retried.

@@ -21,6 +21,7 @@ pub(crate) mod serve;
 pub(crate) mod shell;
 pub(crate) mod status;
 pub(crate) mod tools;
+pub(crate) mod toolsets;
 
 use crate::error::{AppError, Outcome};
 

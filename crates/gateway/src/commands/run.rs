@@ -19,6 +19,7 @@ use crate::metrics::Telemetry;
 use crate::record::Recorder;
 use crate::runtime::Runtime;
 use crate::state_dir::StateDir;
+use crate::toolsets::Toolsets;
 use crate::{approvals, evidence, output, pins, shutdown, stdio, telemetry, view};
 
 pub(crate) async fn run(args: Run, state: Option<&StateDir>, log: &Log) -> Outcome {
@@ -36,6 +37,7 @@ pub(crate) async fn run(args: Run, state: Option<&StateDir>, log: &Log) -> Outco
     if let Some(address) = args.http {
         serve::listen_at(address, &mut config)?;
     }
+    config.toolsets.open = Toolsets::open(&config, args.config.as_deref(), state)?;
     let exporter = telemetry::exporter(&config.telemetry)?;
     log.start(exporter.as_ref());
     let listeners = match args.http {
@@ -80,8 +82,10 @@ pub(crate) async fn run(args: Run, state: Option<&StateDir>, log: &Log) -> Outco
     };
     let backend = StackBackend::for_one(runtime.clone(), introduced);
     let (end, stop) = (runtime.end_servers(), &runtime.stop);
+    let watched = runtime.toolsets.as_ref().map(Toolsets::watch);
     let mut served = tokio::select! {
         error = starting => Err(error),
+        never = serve::forever(watched) => match never {},
         served = stdio::serve(backend, config.http.drain, end, stop) => served,
     };
     if served.is_ok() && !has_started.get() {

@@ -28,7 +28,7 @@ pub(crate) async fn run(http: Option<SocketAddr>) -> Outcome {
             &config,
             &stop,
         )?;
-        let routes = http::routes(endpoint, Router::new());
+        let routes = http::routes(endpoint, Router::new(), false);
         let drained = stop.drained.clone();
         let listener = listener.tap_io(connections::prepare);
         let limits = config.connections.clone();

@@ -30,6 +30,7 @@ use crate::registered::{self, Gateway, Registration, Token};
 use crate::runtime::Runtime;
 use crate::sample::Embedded;
 use crate::state_dir::StateDir;
+use crate::toolsets::Toolsets;
 use crate::{
     admin, approvals, connections, evidence, http, output, pins, shutdown, telemetry, view, webhook,
 };
@@ -77,6 +78,7 @@ pub(crate) async fn run(mut args: Serve, state: Option<&StateDir>, log: &Log) ->
         .map_or_else(Vec::new, |names| names.read(&sets.collect()));
     let pins = file.and_then(|file| state?.file_of_config("pins", file, "json"));
     config.review = pins::open(&config, pins, Hold::Changes, true)?;
+    config.toolsets.open = Toolsets::open(&config, file, state)?;
     let exporter = telemetry::exporter(&config.telemetry)?;
     log.start(exporter.as_ref());
     // bound before any server starts: a taken port is said at once, and clients may wait here
@@ -212,6 +214,7 @@ pub(crate) async fn serve(
         );
         Ok(())
     };
+    let watched = runtime.toolsets.as_ref().map(Toolsets::watch);
     let mut names = manner.names.take();
     let starting = async {
         runtime.started.finished().await;
@@ -245,6 +248,7 @@ pub(crate) async fn serve(
         never = naming => match never {},
         never = auth.watch() => match never {},
         never = forever(renewing) => match never {},
+        never = forever(watched) => match never {},
     };
     if let Some(names) = &mut names {
         names.save(stack).await;
@@ -259,7 +263,7 @@ pub(crate) async fn serve(
 }
 
 /// Runs what never ends, if it is there.
-async fn forever(run: Option<impl Future<Output = Infallible>>) -> Infallible {
+pub(super) async fn forever(run: Option<impl Future<Output = Infallible>>) -> Infallible {
     match run {
         Some(run) => run.await,
         None => pending().await,

@@ -51,7 +51,7 @@ pub(crate) use self::server::{Server, ServerConfig, caching};
 
 use self::error::{Fault, Source};
 use self::references::Env;
-use self::sections::{Admin, Breaker, Cache, Discovery, Router, Switch};
+use self::sections::{Admin, Breaker, Cache, Discovery, Router, Switch, Toolsets};
 use self::sections::{profile, profile_name};
 
 with_defaults! {
@@ -97,6 +97,7 @@ with_defaults! {
         pub(crate) router: Router,
         pub(crate) audit: Audit,
         pub(crate) telemetry: Telemetry,
+        pub(crate) toolsets: Toolsets,
         /// The tables of servers, until they are checked.
         #[serde(rename = "servers")]
         tables: BTreeMap<String, Server>,
@@ -201,6 +202,9 @@ impl Config {
         let (found, warned) = check::check(&mut config, &source);
         add(&mut faults, found);
         if let KeySource::File(path) = &mut config.auth.keys {
+            *path = folder.join(&*path);
+        }
+        if let Some(path) = &mut config.toolsets.path {
             *path = folder.join(&*path);
         }
         let is_empty = config.servers.is_empty();

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use callward::approval::ApprovalConfig;
@@ -24,6 +25,7 @@ use serde::{Serialize, Serializer};
 use super::listen::{AdminAddress, parse_listen};
 use super::with_defaults;
 use crate::connections::{ConnectionLimits, TlsFiles};
+use crate::toolsets;
 
 /// The settings of a layer that can be turned off, and whether it is on by default.
 #[derive(Debug, Clone, Copy, Serialize, serde::Deserialize)]
@@ -193,6 +195,18 @@ words! {
         /// They pass.
         Open = "open",
     } default Closed
+}
+
+/// `[toolsets]`: whether clients choose tools, and where toolsets are kept.
+#[derive(Clone, Default, Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Toolsets {
+    pub(crate) enabled: bool,
+    /// `None` for a file of each config in the state directory.
+    pub(crate) path: Option<PathBuf>,
+    /// They, once a gateway has read them.
+    #[serde(skip)]
+    pub(crate) open: Option<Arc<toolsets::Toolsets>>,
 }
 
 /// `[admin]`

@@ -46,5 +46,6 @@ mod support;
 mod tasks;
 mod tls;
 mod tokens;
+mod toolsets;
 mod traces;
 mod upstream_tls;

@@ -22,6 +22,7 @@ use serde_json::json;
 
 use super::error::{Fault, Source, dotted};
 use super::{ADMIN, Auth, Config, KeySource, PUBLIC, Server, exposed};
+use crate::builtin::SERVER;
 use crate::view::with_values;
 use crate::webhook;
 
@@ -247,6 +248,10 @@ impl Faults<'_, '_> {
         let is_year = |time: Option<Duration>| time.is_none_or(|time| time <= YEAR);
         #[rustfmt::skip]
         let rules = [
+            (!config.toolsets.enabled || !self.sets.contains(SERVER), "toolsets.enabled",
+             "expected no server or set with the name `builtin`: the built-in tools have it"),
+            (config.toolsets.path.is_none() || config.toolsets.enabled, "toolsets.path",
+             "expected only together with `enabled = true`"),
             (config.identifies() || self.source.span("auth").is_none(), "auth",
              "expected `keys = true`, `issuers` or `proxy`: without them, no client is asked"),
             (!no_paths.contains(&auth.keys), "auth.keys", "expected `true`, or the path of a file"),

@@ -152,14 +152,15 @@ impl Endpoint {
         let (out, asked) = mpsc::channel(REPORTS);
         session.peer.reach_by(out);
         let backend = &*self.dispatcher.backend;
-        let subscriber = session.peer.subscriber(backend, &session.caller_of(caller));
+        let caller = session.caller_of(caller);
+        let subscriber = session.peer.subscriber(backend, &caller);
         let end = async move {
             replaced.cancelled().await;
             // held by the stream, so that it does not count as idle
             drop(session);
         };
         let subscription = Subscription::legacy(subscriber);
-        let messages = self.notifications(caller, parts, subscription, Some(asked), end);
+        let messages = self.notifications(&caller, parts, subscription, Some(asked), end);
         Ok(self.respond(parts, Some((&streams, OWN)), messages))
     }
 

@@ -1,0 +1,141 @@
+//! Tools of the gateway itself. They are a server of the stack like any other, so that rules, the
+//! audit log, limits and lists treat them by their names, `builtin.NAME`.
+//!
+//! To add one: its definition in a JSON file that [`DEFINITIONS`] names, a function from
+//! [`Context`] and its arguments to a JSON value, or to a text that says what is wrong, and a line
+//! in `add` of its module.
+
+mod toolsets;
+
+use std::sync::{Arc, OnceLock, Weak};
+
+use callward::cache::StateGroup;
+use callward::core::{Annotations, Caching, Trust};
+use callward::registry::{Entry, KeptName};
+use callward::{Server, Tool, ToolCall, ToolSpec, Tools};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::error::AppError;
+use crate::runtime::Runtime;
+
+/// The name of the server and of its set.
+pub(crate) const SERVER: &str = "builtin";
+
+const DEFINITIONS: [&str; 1] = [include_str!("toolsets.json")];
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Definition {
+    name: String,
+    description: String,
+    input_schema: Value,
+    annotations: Annotations,
+}
+
+/// Returns `true` if the gateway itself has this tool.
+pub(crate) fn is_builtin(tool: &Tool) -> bool {
+    tool.set().as_str() == SERVER
+}
+
+/// The way from the tools to the gateway that they are part of, once it runs.
+#[derive(Default)]
+pub(crate) struct Link(OnceLock<Weak<Runtime>>);
+
+impl Link {
+    pub(crate) fn set(&self, runtime: &Arc<Runtime>) {
+        // set once, where the runtime is made
+        let _ = self.0.set(Arc::downgrade(runtime));
+    }
+}
+
+/// What a built-in tool works with: the gateway, and its own call, which has the caller.
+struct Context {
+    runtime: Arc<Runtime>,
+    call: ToolCall,
+}
+
+impl Context {
+    /// Returns `true` if the caller may know of a tool that is not built in. Its toolset may lack
+    /// the tool.
+    fn may_know(&self, entry: &Entry) -> bool {
+        let (tool, policy) = (entry.tool(), self.runtime.stack.policy());
+        !is_builtin(tool) && policy.is_none_or(|policy| policy.lists(self.call.caller(), tool))
+    }
+}
+
+/// The answer of a built-in tool, or what is wrong.
+type Answer = Result<Value, String>;
+
+/// The server of the built-in tools, as it is put together.
+struct Builtins {
+    tools: Tools,
+    definitions: Vec<Definition>,
+    link: Arc<Link>,
+}
+
+impl Builtins {
+    /// Adds a tool that is defined.
+    fn add<A, F>(mut self, name: &str, run: fn(Context, A) -> F) -> Result<Self, AppError>
+    where
+        A: DeserializeOwned + Send + 'static,
+        F: Future<Output = Answer> + Send + 'static,
+    {
+        let invalid = |why: String| AppError::Usage(format!("the built-in tool `{name}`: {why}"));
+        let place = self.definitions.iter().position(|it| it.name == name);
+        let place = place.ok_or_else(|| invalid("no definition".to_owned()))?;
+        let Definition {
+            name: _,
+            description,
+            input_schema,
+            annotations,
+        } = self.definitions.swap_remove(place);
+        let spec = ToolSpec::new(name)
+            .description(description)
+            .schema(input_schema);
+        let link = self.link.clone();
+        let run = move |call, arguments| {
+            let runtime = link.0.get().and_then(Weak::upgrade);
+            async move {
+                let runtime = runtime.ok_or("the gateway is starting or stopping; call again")?;
+                run(Context { runtime, call }, arguments).await
+            }
+        };
+        let tools = self.tools.tool_in_call(spec.annotations(annotations), run);
+        self.tools = tools.map_err(|error| invalid(error.to_string()))?;
+        Ok(self)
+    }
+}
+
+fn definitions() -> Vec<Definition> {
+    let read = |text| serde_json::from_str::<Vec<_>>(text).unwrap_or_default();
+    DEFINITIONS.into_iter().flat_map(read).collect()
+}
+
+/// Returns the server of the built-in tools. It comes before all others: where one of them has a
+/// tool with such a name, that one is renamed, and an event says so.
+///
+/// # Errors
+///
+/// [`AppError`] if a definition is missing or invalid, which a test would show.
+pub(crate) fn server(link: &Arc<Link>) -> Result<Server, AppError> {
+    let builtins = Builtins {
+        tools: Tools::new(SERVER)?,
+        definitions: definitions(),
+        link: link.clone(),
+    };
+    let builtins = toolsets::add(builtins)?;
+    Ok(Server::new(builtins.tools)
+        .prefix(None)
+        .trust(Trust::Trusted)
+        // answers depend on the session, and change with the toolsets
+        .caching(Caching::Never)
+        .state(StateGroup::Own))
+}
+
+/// Takes the names of built-in tools from the tools of servers that had them in an earlier run.
+pub(crate) fn free_names(kept: &mut Vec<KeptName>) {
+    let ours = definitions();
+    kept.retain(|kept| ours.iter().all(|ours| *ours.name != *kept.name));
+}
