@@ -1,12 +1,12 @@
 //! Toolsets: named selections of tools, with notes about their use.
 //!
 //! A [`Toolset`] refers to tools ([`ToolRef`]) and has [notes](Note) for some. Over a
-//! [`Catalogue`](callward_registry::Catalogue) it becomes a [`View`]: the tools that are there, with
-//! notes behind their descriptions. All toolsets are in one JSON file, a [`Store`].
+//! [`Catalogue`](callward_registry::Catalogue) it becomes a [`View`]: the tools that are there,
+//! with notes behind their descriptions. All toolsets are in one JSON file, a [`Store`].
 //!
 //! **Rule.** Notes change what is listed, and nothing that judges a tool. A change is durable once
-//! it has returned: the file is replaced as a whole, under its lock. A file with an error is refused
-//! with the place of the error, and never overwritten. Members that are not known are kept.
+//! it has returned: the file is replaced as a whole, under its lock. A file with an error is
+//! refused with the place of the error, and never overwritten. Members that are not known are kept.
 //!
 //! ```
 //! use callward_toolset::{Note, ToolRef, Toolset, hydrate};

@@ -87,7 +87,7 @@ pub(crate) struct ToolConfig {
     /// The name that clients see.
     pub(crate) name: Option<String>,
     /// Whether clients neither see nor call it.
-    pub(crate) hidden: bool,
+    pub(crate) hidden: Option<bool>,
     pub(crate) description: Option<String>,
     /// Arguments that every call has, and clients do not see.
     pub(crate) arguments: Map<String, Value>,
@@ -105,7 +105,7 @@ impl ToolConfig {
     pub(crate) fn shown(&self) -> Option<Shown> {
         let mut shown = Shown::default();
         shown.name.clone_from(&self.name);
-        shown.hidden = self.hidden;
+        shown.hidden = self.hidden == Some(true);
         shown.description.clone_from(&self.description);
         shown.fixed.clone_from(&self.arguments);
         (shown != Shown::default()).then_some(shown)
