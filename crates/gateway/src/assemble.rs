@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use callward::approval::ApprovalLayer;
 use callward::auth::Policy;
+use callward::auth::rules::Then;
 use callward::cache::ToolScopes;
 use callward::core::PeerObserver;
 use callward::limit::{ConcurrencyLimitLayer, TOOL_TIMEOUT_VAR, parse_tool_timeout};
@@ -15,7 +16,7 @@ use callward_mcp::client::{self, CommandSpec, HttpSpec, Target, Upstream, Upstre
 use tokio::sync::watch;
 
 use crate::builtin::{self, Link};
-use crate::config::{self, Config, ServerConfig, ToolRule, caching};
+use crate::config::{self, Config, ListingMode, ServerConfig, ToolRule, caching};
 use crate::error::AppError;
 use crate::metrics::Telemetry;
 use crate::relay::Prefixed;
@@ -98,15 +99,16 @@ pub(crate) fn stack_over(
     let guardrails = guardrails::open(&config.guardrails)?;
     let stack = with(stack, guardrails, StackBuilder::guardrails);
     let mut kept_names = config.kept_names.clone();
-    if config.toolsets.open.is_some() {
-        builtin::free_names(&mut kept_names);
-    }
+    builtin::free_names(config, &mut kept_names);
+    let is_open = config.authorize.is_empty() && config.authorize_default == Then::Allow;
+    let rules = match config.listing.mode {
+        ListingMode::All => config.authorize.clone(),
+        _ if is_open => Vec::new(),
+        _ => builtin::allowed_first(&config.authorize)?,
+    };
     let stack = with(stack, audit, StackBuilder::audit)
         .approvals(approvals)
-        .authorize(Policy::new(
-            config.authorize.clone(),
-            config.authorize_default,
-        ))
+        .authorize(Policy::new(rules, config.authorize_default))
         .profile(config.profile.clone())
         .freshness(config.cache.freshness)
         .rules(config.rules)
@@ -131,12 +133,7 @@ pub(crate) fn stack_over(
         .metrics(counts.metrics.clone());
     let link = Arc::<Link>::default();
     // first, so that its names are
-    let ours = config
-        .toolsets
-        .open
-        .as_ref()
-        .map(|_| builtin::server(&link));
-    let stack = with(stack, ours.transpose()?, StackBuilder::server);
+    let stack = with(stack, builtin::server(config, &link)?, StackBuilder::server);
     let stack = servers.into_iter().fold(stack, StackBuilder::server);
     let (stack, startup) = stack.start()?;
     stack.observe(&counts.meter);

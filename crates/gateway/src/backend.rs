@@ -21,11 +21,12 @@ use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use crate::assemble::with;
-use crate::listings::Listings;
+use crate::config::ListingMode;
+use crate::listings::{Listings, Seen};
 use crate::rounds::{Exchange, Turn};
 use crate::runtime::Runtime;
 use crate::subscriptions::Subscribed;
-use crate::{instructions, missing, relay, report, view};
+use crate::{builtin, instructions, missing, relay, report, view};
 
 /// The key of `_meta` under which a request for the list asks for plans, and the list has them.
 const PLANS: &str = "io.callward/plans";
@@ -50,8 +51,8 @@ pub(crate) struct StackBackend {
 impl StackBackend {
     pub(crate) fn new(runtime: Arc<Runtime>) -> Arc<Self> {
         Arc::new(Self {
+            listings: Listings::new(runtime.listing),
             runtime,
-            listings: Arc::default(),
             introduced: None,
         })
     }
@@ -62,8 +63,8 @@ impl StackBackend {
         introduced: watch::Sender<Option<OnlyClient>>,
     ) -> Arc<Self> {
         Arc::new(Self {
+            listings: Listings::new(runtime.listing),
             runtime,
-            listings: Arc::default(),
             introduced: Some(introduced),
         })
     }
@@ -81,6 +82,11 @@ impl StackBackend {
         let servers = self.runtime.stack.servers().into_iter();
         let hidden = servers.filter(|server| !listed.contains(&server.set));
         hidden.map(|server| server.id).collect()
+    }
+
+    fn seen(&self, caller: &Caller) -> Seen {
+        let (stack, toolsets) = (&self.runtime.stack, self.runtime.toolsets.as_ref());
+        self.listings.of(stack, toolsets, caller)
     }
 
     /// Returns `true` if some server has the extension for tasks.
@@ -272,8 +278,11 @@ impl Backend for StackBackend {
     }
 
     fn tools(&self, caller: &Arc<Caller>) -> Arc<ToolListing> {
-        let (stack, toolsets) = (&self.runtime.stack, self.runtime.toolsets.as_ref());
-        self.listings.of(stack, toolsets, caller)
+        self.seen(caller).listed
+    }
+
+    fn callable(&self, caller: &Arc<Caller>) -> Arc<ToolListing> {
+        self.seen(caller).tools
     }
 
     fn admit_list(&self, caller: &Arc<Caller>) -> Result<(), ToolError> {
@@ -290,7 +299,9 @@ impl Backend for StackBackend {
             let plan = view::plan(tool, tool.plan(), &tool.resolved);
             (entry.client_name().to_owned(), plan)
         };
-        let listed = |entry: &&Arc<Entry>| self.runtime.shows(caller, entry);
+        let seen = self.seen(caller);
+        let listed =
+            |entry: &&Arc<Entry>| self.runtime.shows(caller, entry) && seen.lists(entry.tool());
         let plans: Map<_, _> = catalogue
             .entries()
             .iter()
@@ -305,6 +316,12 @@ impl Backend for StackBackend {
         if started.is_finished() {
             return None;
         }
+        // these two are about all tools
+        let searches = self.runtime.listing.mode != ListingMode::All;
+        let asked = match asked {
+            Asked::Call(tool) if searches && builtin::is_finder_name(tool) => Asked::Tools,
+            asked => asked,
+        };
         let Asked::Call(tool) = asked else {
             return Some(match asked {
                 Asked::Info => Box::pin(started.soon()),
@@ -327,8 +344,10 @@ impl Backend for StackBackend {
 
     fn call(&self, mut request: CallRequest) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
         let counted = self.runtime.stop.calls.token();
+        // first, so that everything is about the target
+        let aimed = builtin::aim(&self.runtime, &mut request);
         let (name, rounds) = (request.name.clone(), self.runtime.rounds.clone());
-        let turn = rounds.turn(&request);
+        let turn = aimed.and_then(|()| rounds.turn(&request));
         let (mut exchange, refused) = match turn {
             Ok(Turn::Open(open, binding)) => {
                 let admitted = self.runtime.stack.admit_unknown(&request.caller);

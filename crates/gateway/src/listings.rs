@@ -6,14 +6,17 @@ use std::future::ready;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use callward::Stack;
+use bytes::Bytes;
 use callward::core::{BoxStream, Caller, Credential, List, Method, Principal};
 use callward::registry::{Catalogue, Entry};
+use callward::{Stack, Tool};
 use callward_mcp::server::ToolListing;
 use callward_toolset::Name;
 use futures_util::{StreamExt as _, stream};
 use parking_lot::Mutex;
 
+use crate::builtin::{is_builtin, is_finder};
+use crate::config::{Listing, ListingMode};
 use crate::relay;
 use crate::toolsets::{Active, Toolsets};
 
@@ -22,11 +25,40 @@ const MAX_CALLERS: usize = 1024;
 /// How many listings are kept, which are written to be sent, before all are forgotten.
 const MAX_LISTINGS: usize = 32;
 
+/// How many bytes of a list are about a token.
+const BYTES_PER_TOKEN: usize = 4;
+
+/// What a caller sees.
+#[derive(Clone, Default)]
+pub(crate) struct Seen {
+    /// The tools that it may call.
+    pub(crate) tools: Arc<ToolListing>,
+    /// The list it gets: those tools, or only the built-in ones if it searches.
+    pub(crate) listed: Arc<ToolListing>,
+}
+
+impl Seen {
+    /// Returns `true` if a tool that the caller may call is in its list.
+    pub(crate) fn lists(&self, tool: &Tool) -> bool {
+        let searches = !Arc::ptr_eq(&self.tools, &self.listed);
+        is_listed(tool, searches)
+    }
+}
+
+/// Returns `true` if a tool is in a list of callers who search, or of others.
+fn is_listed(tool: &Tool, searches: bool) -> bool {
+    match searches {
+        true => is_builtin(tool),
+        false => !is_finder(tool),
+    }
+}
+
 /// The listings of the current catalogue.
 #[derive(Default)]
 pub(crate) struct Listings {
+    listing: Listing,
     /// For all callers without a toolset, where there are no rules.
-    all: ArcSwap<ToolListing>,
+    all: ArcSwap<Seen>,
     some: Mutex<Kept>,
 }
 
@@ -35,29 +67,36 @@ struct Kept {
     /// Of the catalogue, and of the toolsets.
     of: (u64, u64),
     /// By which tools of the catalogue are listed, and the toolset that has notes about them.
-    listings: HashMap<(Vec<bool>, Option<Name>), Arc<ToolListing>>,
+    listings: HashMap<(Vec<bool>, Option<Name>), Seen>,
     /// What decides about a caller: its session does not, but for its toolset.
-    callers: HashMap<(Principal, Arc<Credential>, Option<Name>), Arc<ToolListing>>,
+    callers: HashMap<(Principal, Arc<Credential>, Option<Name>), Seen>,
 }
 
 impl Listings {
-    /// Returns the list that a caller sees now: the same one while its tools are the same.
+    pub(crate) fn new(listing: Listing) -> Arc<Self> {
+        Arc::new(Self {
+            listing,
+            ..Self::default()
+        })
+    }
+
+    /// Returns what a caller sees now: the same lists while its tools are the same.
     pub(crate) fn of(
         &self,
         stack: &Stack,
         toolsets: Option<&Arc<Toolsets>>,
         caller: &Caller,
-    ) -> Arc<ToolListing> {
+    ) -> Seen {
         let catalogue = stack.catalogue();
         let active = toolsets.and_then(|toolsets| toolsets.active(&catalogue, caller));
         let (policy, active) = (stack.policy(), active.as_ref());
         if policy.is_none() && active.is_none() {
             let all = self.all.load_full();
-            if all.generation == catalogue.generation() {
-                return all;
+            if all.tools.generation == catalogue.generation() {
+                return Seen::clone(&all);
             }
-            let all = list(&catalogue, None, |_| true);
-            self.all.store(all.clone());
+            let all = self.list(&catalogue, None, |_| true);
+            self.all.store(Arc::new(all.clone()));
             return all;
         }
         let mut kept = self.some.lock();
@@ -92,7 +131,7 @@ impl Listings {
         let same = (listed.clone(), name);
         let listing = match kept.listings.get(&same) {
             Some(listing) => listing.clone(),
-            None => list(&catalogue, active, is_listed),
+            None => self.list(&catalogue, active, is_listed),
         };
         kept.listings.insert(same, listing.clone());
         kept.callers.insert(key, listing.clone());
@@ -127,29 +166,48 @@ impl Listings {
             }
             let now = listings.of(&of, toolsets.as_ref(), &caller);
             // of several changes at once, the client may have seen the list after the first
-            let is_next = now.generation <= last.generation + 1;
-            let is_same = is_next && now.tools() == last.tools();
+            let is_next = now.listed.generation <= last.listed.generation + 1;
+            let is_same = is_next && now.listed.tools() == last.listed.tools();
             last = now;
             ready(!is_same)
         });
         Box::pin(changes)
     }
-}
 
-/// Lists the tools of these places with the servers' own bytes, but for the notes of a toolset.
-fn list(
-    catalogue: &Catalogue,
-    active: Option<&Active>,
-    is_listed: impl Fn(usize) -> bool,
-) -> Arc<ToolListing> {
-    let tools = catalogue.entries().iter().enumerate();
-    let tools = tools.filter(|(place, _)| is_listed(*place));
-    let with_notes = |entry: &Arc<Entry>| match active {
-        Some(active) => active.listed(entry).cloned(),
-        None => Some(entry.listed().clone()),
-    };
-    let tools = tools.filter_map(|(_, entry)| with_notes(entry)).collect();
-    Arc::new(ToolListing::new(catalogue.generation(), tools))
+    /// Lists the tools of these places with the servers' own bytes, but for the notes of a toolset.
+    fn list(
+        &self,
+        catalogue: &Catalogue,
+        active: Option<&Active>,
+        is_seen: impl Fn(usize) -> bool,
+    ) -> Seen {
+        let entries = catalogue.entries().iter().enumerate();
+        let with_notes = |entry: &Arc<Entry>| match active {
+            Some(active) => active.listed(entry).cloned(),
+            None => Some(entry.listed().clone()),
+        };
+        let seen = entries.filter(|(place, _)| is_seen(*place));
+        let seen = seen.filter_map(|(_, entry)| Some((entry.tool(), with_notes(entry)?)));
+        let seen: Vec<_> = seen.collect();
+        let listing = |searches| {
+            let tools = seen.iter().filter(|(tool, _)| is_listed(tool, searches));
+            let tools = tools.map(|(_, bytes)| bytes.clone()).collect();
+            Arc::new(ToolListing::new(catalogue.generation(), tools))
+        };
+        let tools = listing(false);
+        let bytes = || tools.tools().iter().map(Bytes::len).sum::<usize>();
+        let searches = match self.listing.mode {
+            ListingMode::All => false,
+            ListingMode::Search => true,
+            ListingMode::Auto => bytes() / BYTES_PER_TOKEN > self.listing.max_tokens,
+        };
+        let listed = if searches {
+            listing(true)
+        } else {
+            tools.clone()
+        };
+        Seen { tools, listed }
+    }
 }
 
 #[cfg(test)]
@@ -210,6 +268,29 @@ mod tests {
                 is_notified,
                 "{name}"
             );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_list_that_grows_too_long_becomes_a_search() {
+        let listing = Listing {
+            mode: ListingMode::Auto,
+            max_tokens: 20,
+        };
+        let stack = Stack::builder().build().await.unwrap();
+        let listings = Listings::new(listing);
+        let caller = Caller::local();
+        let mut changes = listings.changes(&stack, None, &caller);
+        for (name, tools, listed) in [("a", 1, 1), ("b", 2, 0)] {
+            let run = |_: Value| ready(Ok::<_, String>("x"));
+            let added = Tools::new(name).unwrap().tool(ToolSpec::new("get_x"), run);
+            stack.add_server(added.unwrap()).await.unwrap();
+            let seen = listings.of(&stack, None, &caller);
+            let lengths = (seen.tools.tools().len(), seen.listed.tools().len());
+            assert_eq!(lengths, (tools, listed));
+            let again = listings.of(&stack, None, &caller);
+            assert!(Arc::ptr_eq(&seen.listed, &again.listed));
+            assert!(changes.next().now_or_never().is_some());
         }
     }
 }

@@ -11,7 +11,7 @@ use callward::{Caller, Stack};
 use callward_mcp::client::Upstream;
 
 use crate::assemble::Running;
-use crate::config::Config;
+use crate::config::{Config, Listing};
 use crate::metrics::Telemetry;
 use crate::record::Recorder;
 use crate::report::Reports;
@@ -29,6 +29,8 @@ pub(crate) struct Runtime {
     pub(crate) upstreams: Vec<Upstream>,
     /// Which tools clients see; `None` if they see all.
     pub(crate) toolsets: Option<Arc<Toolsets>>,
+    /// Whether clients see all these, or search them.
+    pub(crate) listing: Listing,
     /// What is sent the requests for approval.
     pub(crate) webhook: Option<Webhook>,
     pub(crate) telemetry: Telemetry,
@@ -76,6 +78,7 @@ impl Runtime {
             stack: running.stack,
             upstreams: running.upstreams,
             toolsets: config.toolsets.open.clone(),
+            listing: config.listing,
             webhook: running.webhook,
             telemetry,
             recorder,

@@ -1,10 +1,11 @@
 //! Tools of the gateway itself. They are a server of the stack like any other, so that rules, the
 //! audit log, limits and lists treat them by their names, `builtin.NAME`.
 //!
-//! To add one: its definition in a JSON file that [`DEFINITIONS`] names, a function from
+//! To add one: its definition in a JSON file that [`PARTS`] names, a function from
 //! [`Context`] and its arguments to a JSON value, or to a text that says what is wrong, and a line
 //! in `add` of its module.
 
+mod search;
 mod toolsets;
 
 use std::sync::{Arc, OnceLock, Weak};
@@ -17,13 +18,30 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+pub(crate) use self::search::{aim, allowed_first, is_finder, is_finder_name};
+
+use crate::config::{Config, ListingMode};
 use crate::error::AppError;
 use crate::runtime::Runtime;
 
 /// The name of the server and of its set.
 pub(crate) const SERVER: &str = "builtin";
 
-const DEFINITIONS: [&str; 1] = [include_str!("toolsets.json")];
+/// What has built-in tools: their definitions, what adds them, and whether a config has them.
+type Part = (
+    &'static str,
+    fn(Builtins) -> Result<Builtins, AppError>,
+    fn(&Config) -> bool,
+);
+
+const PARTS: [Part; 2] = [
+    (include_str!("toolsets.json"), toolsets::add, |config| {
+        config.toolsets.open.is_some()
+    }),
+    (include_str!("search.json"), search::add, |config| {
+        config.listing.mode != ListingMode::All
+    }),
+];
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -108,34 +126,43 @@ impl Builtins {
     }
 }
 
-fn definitions() -> Vec<Definition> {
-    let read = |text| serde_json::from_str::<Vec<_>>(text).unwrap_or_default();
-    DEFINITIONS.into_iter().flat_map(read).collect()
+/// Returns the parts that a config has.
+fn parts(config: &Config) -> impl Iterator<Item = Part> {
+    PARTS.into_iter().filter(|(_, _, is_on)| is_on(config))
 }
 
-/// Returns the server of the built-in tools. It comes before all others: where one of them has a
-/// tool with such a name, that one is renamed, and an event says so.
+fn definitions(config: &Config) -> Vec<Definition> {
+    let read = |(text, _, _)| serde_json::from_str::<Vec<_>>(text).unwrap_or_default();
+    parts(config).flat_map(read).collect()
+}
+
+/// Returns the server of the built-in tools, if there are some. It comes before all others: where
+/// one of them has a tool with such a name, that one is renamed, and an event says so.
 ///
 /// # Errors
 ///
 /// [`AppError`] if a definition is missing or invalid, which a test would show.
-pub(crate) fn server(link: &Arc<Link>) -> Result<Server, AppError> {
+pub(crate) fn server(config: &Config, link: &Arc<Link>) -> Result<Option<Server>, AppError> {
+    if parts(config).next().is_none() {
+        return Ok(None);
+    }
     let builtins = Builtins {
         tools: Tools::new(SERVER)?,
-        definitions: definitions(),
+        definitions: definitions(config),
         link: link.clone(),
     };
-    let builtins = toolsets::add(builtins)?;
-    Ok(Server::new(builtins.tools)
+    let builtins = parts(config).try_fold(builtins, |builtins, (_, add, _)| add(builtins))?;
+    let server = Server::new(builtins.tools)
         .prefix(None)
         .trust(Trust::Trusted)
         // answers depend on the session, and change with the toolsets
         .caching(Caching::Never)
-        .state(StateGroup::Own))
+        .state(StateGroup::Own);
+    Ok(Some(server))
 }
 
 /// Takes the names of built-in tools from the tools of servers that had them in an earlier run.
-pub(crate) fn free_names(kept: &mut Vec<KeptName>) {
-    let ours = definitions();
+pub(crate) fn free_names(config: &Config, kept: &mut Vec<KeptName>) {
+    let ours = definitions(config);
     kept.retain(|kept| ours.iter().all(|ours| *ours.name != *kept.name));
 }

@@ -44,8 +44,8 @@ pub(crate) use self::listen::{ADMIN, AdminAddress, PUBLIC, exposed, parse_listen
 pub(crate) use self::references::References;
 pub(crate) use self::rules::Rule as ToolRule;
 pub(crate) use self::sections::{
-    ApprovalWebhook, Asking, Audit, Auth, Guardrails, Http, KeySource, OnFailure, Screening,
-    Telemetry, as_usize,
+    ApprovalWebhook, Asking, Audit, Auth, Guardrails, Http, KeySource, Listing, ListingMode,
+    OnFailure, Screening, Telemetry, as_usize,
 };
 pub(crate) use self::server::{Server, ServerConfig, caching};
 
@@ -98,6 +98,7 @@ with_defaults! {
         pub(crate) audit: Audit,
         pub(crate) telemetry: Telemetry,
         pub(crate) toolsets: Toolsets,
+        pub(crate) listing: Listing,
         /// The tables of servers, until they are checked.
         #[serde(rename = "servers")]
         tables: BTreeMap<String, Server>,

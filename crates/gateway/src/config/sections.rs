@@ -209,6 +209,29 @@ pub(crate) struct Toolsets {
     pub(crate) open: Option<Arc<toolsets::Toolsets>>,
 }
 
+words! {
+    /// What clients list.
+    ListingMode {
+        /// Their tools.
+        All = "all",
+        /// A tool that finds theirs, and one that calls them.
+        Search = "search",
+        /// Their tools, or else those two where the tools have too many tokens.
+        Auto = "auto",
+    } default All
+}
+
+with_defaults! {
+    /// `[listing]`
+    #[derive(Debug, Clone, Copy, Serialize, serde::Deserialize)]
+    #[serde(default)]
+    pub(crate) struct Listing {
+        pub(crate) mode: ListingMode,
+        /// The most tokens, as estimated, that `auto` lists.
+        pub(crate) max_tokens: usize = 20_000,
+    }
+}
+
 /// `[admin]`
 #[derive(Debug, Clone, Default, Serialize, serde::Deserialize)]
 #[serde(default)]

@@ -5,7 +5,7 @@ use rmcp::model::{
     CallToolRequestParams, ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult,
     ElicitationAction, ElicitationCapability, Implementation, ProtocolVersion,
 };
-use rmcp::service::{RequestContext, RoleClient};
+use rmcp::service::{RequestContext, RoleClient, RunningService};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::{ClientLifecycleMode, ClientServiceExt, ErrorData};
@@ -22,7 +22,7 @@ fn shop() -> String {
 }
 
 /// Approves orders 1 and 3, and no other.
-struct Careful;
+pub(crate) struct Careful;
 
 impl ClientHandler for Careful {
     fn get_info(&self) -> ClientConfig {
@@ -50,6 +50,18 @@ impl ClientHandler for Careful {
     }
 }
 
+/// Connects such a client to a gateway.
+pub(crate) async fn connected(
+    gateway: &Gateway,
+    client: Careful,
+    mode: ClientLifecycleMode,
+) -> RunningService<RoleClient, Careful> {
+    let config = StreamableHttpClientTransportConfig::with_uri(gateway.url.as_str());
+    let transport = StreamableHttpClientTransport::with_client(http(), config);
+    let client = within("connecting", client.serve_with_lifecycle(transport, mode)).await;
+    client.unwrap()
+}
+
 #[tokio::test]
 async fn by_default_a_client_that_can_is_asked_in_both_eras() {
     for approvals in ["", "[approvals]\nby = \"client\"\n"] {
@@ -59,10 +71,7 @@ async fn by_default_a_client_that_can_is_asked_in_both_eras() {
             (1, ClientLifecycleMode::Initialize),
             (2, ClientLifecycleMode::Discover { preferred_versions }),
         ] {
-            let config = StreamableHttpClientTransportConfig::with_uri(gateway.url.as_str());
-            let transport = StreamableHttpClientTransport::with_client(http(), config);
-            let client = within("connecting", Careful.serve_with_lifecycle(transport, mode)).await;
-            let client = client.unwrap();
+            let client = connected(&gateway, Careful, mode).await;
             for order_id in [runs * 2 - 1, runs * 2] {
                 let arguments = order(order_id).as_object().cloned().unwrap();
                 let called = CallToolRequestParams::new(DELETE).with_arguments(arguments);

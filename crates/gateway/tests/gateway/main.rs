@@ -24,6 +24,7 @@ mod hostile;
 mod hosts;
 mod instances;
 mod limits;
+mod listing;
 mod metrics;
 mod missing;
 mod outcome;

@@ -23,6 +23,13 @@ pub trait Backend: Send + Sync + 'static {
     /// that. The answer is written once for each listing.
     fn tools(&self, caller: &Arc<Caller>) -> Arc<ToolListing>;
 
+    /// Returns the tools this caller may call, as of now, if they are more than it lists: the
+    /// headers of a call are checked by them. As cheap as [`tools`](Self::tools), which is the
+    /// default.
+    fn callable(&self, caller: &Arc<Caller>) -> Arc<ToolListing> {
+        self.tools(caller)
+    }
+
     /// Decides whether a caller may ask what the server is or offers: `initialize`,
     /// `server/discover`, and every list. Asked before such a request is answered. Default: always.
     ///

@@ -23,6 +23,7 @@ use serde_json::json;
 use super::error::{Fault, Source, dotted};
 use super::{ADMIN, Auth, Config, KeySource, PUBLIC, Server, exposed};
 use crate::builtin::SERVER;
+use crate::config::ListingMode;
 use crate::view::with_values;
 use crate::webhook;
 
@@ -244,11 +245,12 @@ impl Faults<'_, '_> {
         self.each(&http.allowed_origins, "http.allowed_origins", pattern);
         let seconds = Duration::from_secs(1)..=Duration::from_secs(600);
         let number = 1..=1_000_000;
+        let has_tools = config.toolsets.enabled || config.listing.mode != ListingMode::All;
         let held = 4 << 20..=1 << 40;
         let is_year = |time: Option<Duration>| time.is_none_or(|time| time <= YEAR);
         #[rustfmt::skip]
         let rules = [
-            (!config.toolsets.enabled || !self.sets.contains(SERVER), "toolsets.enabled",
+            (!has_tools || !self.sets.contains(SERVER), "servers",
              "expected no server or set with the name `builtin`: the built-in tools have it"),
             (config.toolsets.path.is_none() || config.toolsets.enabled, "toolsets.path",
              "expected only together with `enabled = true`"),

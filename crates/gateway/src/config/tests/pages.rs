@@ -39,7 +39,7 @@ fn defaults() -> Value {
 }
 
 #[test]
-fn the_file_has_at_most_160_keys() {
+fn the_file_has_at_most_161_keys() {
     fn keys(value: &Value) -> usize {
         match value {
             Value::Object(table) if !table.is_empty() => table.values().map(keys).sum(),
@@ -49,7 +49,7 @@ fn the_file_has_at_most_160_keys() {
     // of a tool beside its hints: rules, reads, writes, verify_with, max_concurrent, ttl, cache,
     // name, hidden, description, arguments
     let found = keys(&defaults()) + 11;
-    assert!(found <= 160, "{found}");
+    assert!(found <= 161, "{found}");
 }
 
 /// Adds the file's tables, each under the name it has in a file, with the keys that it has beside

@@ -55,8 +55,8 @@ pub(super) fn check(
     if request.method != method::CALL_TOOL {
         return Ok(());
     }
-    // a tool that is not listed for the caller is unknown, whatever its headers
-    let listing = backend.tools(caller);
+    // a tool that the caller may not call is unknown, whatever its headers
+    let listing = backend.callable(caller);
     let Some(mirrored) = listing.mirrored(|| backend.info(caller), name) else {
         return Ok(());
     };
