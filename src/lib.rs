@@ -35,6 +35,7 @@ mod local;
 mod measured;
 #[cfg(feature = "telemetry")]
 mod metrics;
+mod observed;
 mod order;
 mod ping;
 mod roster;

@@ -17,6 +17,7 @@ use tokio::sync::watch;
 
 use super::{BuildError, StackBuilder};
 use crate::change::Startup;
+use crate::observed;
 use crate::order::{self, Guarded};
 use crate::roster::state_word;
 use crate::scan::Shared;
@@ -90,6 +91,7 @@ impl StackBuilder {
             events: pool.events().clone(),
             tasks: Mutex::default(),
         });
+        observed::publish(&shared, &Handle::current());
         let mut router =
             Router::with_config(pool, &settings.router).map_err(BuildError::of_the("router"))?;
         if let Some(strategy) = self.strategy {

@@ -15,6 +15,7 @@ mod instances;
 mod layers;
 mod lister;
 mod listings;
+mod observed;
 mod pings;
 mod principals;
 mod refined;

@@ -12,16 +12,16 @@ const BUDGETS: [(&str, usize); 21] = [
     ("audit", 1577),
     ("auth", 2869),
     ("breaker", 1238),
-    ("cache", 4258),
+    ("cache", 4725),
     ("chaos", 702),
-    ("core", 10_692),
-    ("facade", 3587),
-    ("gateway", 15_692),
+    ("core", 10_702),
+    ("facade", 3625),
+    ("gateway", 15_926),
     ("guardrail", 814),
     ("limit", 1596),
     ("loopguard", 390),
-    ("mcp", 12_255),
-    ("registry", 2596),
+    ("mcp", 12_258),
+    ("registry", 2626),
     ("replay", 2248),
     ("retry", 1605),
     ("router", 2371),
@@ -31,7 +31,7 @@ const BUDGETS: [(&str, usize); 21] = [
     ("toolset", 692),
 ];
 /// The most lines of tests.
-const TESTS: usize = 63_000;
+const TESTS: usize = 64_500;
 
 /// What supports tests only, though it is not a test itself.
 const SUPPORT: [&str; 4] = [

@@ -24,6 +24,8 @@ pub(crate) struct Execution {
     pub(crate) dispatched: Instant,
     /// `None` if the answer is never served, or cannot be compared with others.
     pub(crate) digest: Option<u128>,
+    /// Its number in the order of its set; `None` if others ran at the same time.
+    pub(crate) number: Option<u64>,
     /// The sessions that received the answer.
     readers: Mutex<SmallVec<[u64; 2]>>,
 }
@@ -70,10 +72,16 @@ impl<K, V> Cache<K, V> {
 }
 
 impl Execution {
-    pub(crate) fn new(dispatched: Instant, digest: Option<u128>, session: u64) -> Self {
+    pub(crate) fn new(
+        dispatched: Instant,
+        digest: Option<u128>,
+        number: Option<u64>,
+        session: u64,
+    ) -> Self {
         Self {
             dispatched,
             digest,
+            number,
             readers: Mutex::new(SmallVec::from_slice(&[session])),
         }
     }

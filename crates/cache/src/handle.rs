@@ -7,6 +7,7 @@ use callward_core::{Principal, ReplicaSetId, ToolCall, ToolName};
 use tokio::time::Instant;
 
 use crate::evidence::{EvidenceStatus, wall};
+use crate::observed::Observed;
 use crate::preview::CachePreview;
 use crate::reason::EvictionCause;
 use crate::scope::ScopeRules;
@@ -79,6 +80,19 @@ impl CacheHandle {
         let all = self.shared.evidence.all().into_iter();
         all.map(|(subject, evidence)| (subject.set, subject.tool, evidence.status()))
             .collect()
+    }
+
+    /// Returns what tools were seen to do that their hints do not say.
+    #[must_use]
+    pub fn observations(&self) -> Vec<Observed> {
+        self.shared.evidence.observers.all()
+    }
+
+    /// Calls this with each new [observation](Self::observations), from the task of a call. There
+    /// is one listener: further ones are ignored.
+    pub fn on_observation(&self, listener: impl Fn(Observed) + Send + Sync + 'static) {
+        let observers = &self.shared.evidence.observers;
+        observers.on_observation(Box::new(listener));
     }
 
     /// Writes the evidence to the [file](crate::CacheConfig::evidence_file) it was read from, if

@@ -100,7 +100,9 @@ impl Read {
         let is_doubtful = are_doubtful(&read_set, shared.scopes.at(sent));
         flight.dispatch(sent, is_doubtful.then_some(shared.config.burst));
         let client = call.client.clone();
+        let running = record.observer.begin(call.tool(), true);
         let result = inner.oneshot(flight.released_by(call)).await;
+        let place = running.end();
         let took = sent.elapsed();
         let asked = was_asked(client.as_ref());
         let mut expiry = match &result {
@@ -122,6 +124,7 @@ impl Read {
             took,
             declared,
             verifies,
+            place: place.as_ref(),
         });
         let is_last = match &received {
             Some(received) if undisturbed => gate.executed(shared, record, key, received),
@@ -196,7 +199,9 @@ impl Read {
         let sent = Instant::now();
         flight.dispatch(sent, None);
         let client = call.client.clone();
+        let running = record.observer.begin(call.tool(), true);
         let result = inner.oneshot(flight.released_by(call)).await;
+        drop(running);
         let took = sent.elapsed();
         let asked = was_asked(client.as_ref());
         match &result {

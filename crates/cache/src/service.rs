@@ -74,7 +74,14 @@ impl<S: ToolService> Service<ToolCall> for Cache<S> {
         let keep = match Route::of(shared, &version, &call) {
             Route::Bypass(reason) => {
                 version.record.bypass(&call, reason);
-                return Either::Right(Box::pin(inner().oneshot(call)));
+                let sent = inner();
+                return Either::Right(Box::pin(async move {
+                    let reads = !call.plan().is_write();
+                    let running = version.record.observer.begin(call.tool(), reads);
+                    let result = sent.oneshot(call).await;
+                    drop(running);
+                    result
+                }));
             }
             Route::Write => None,
             Route::LookUp(lookup) => {

@@ -14,6 +14,7 @@ use crate::executions::Executions;
 use crate::flight::Flights;
 use crate::fresh::{Expiry, Gate};
 use crate::key::{Identity, Keyring};
+use crate::observed::Place;
 use crate::open_tasks::OpenTasks;
 use crate::principals::Principals;
 use crate::reason::RefusalReason;
@@ -65,6 +66,8 @@ pub(crate) struct Received<'a> {
     pub(crate) declared: Option<Duration>,
     /// A stored result would have answered the call.
     pub(crate) verifies: bool,
+    /// Where it was executed; `None` if others ran at the same time.
+    pub(crate) place: Option<&'a Place>,
 }
 
 impl Shared {

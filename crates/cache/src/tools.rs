@@ -9,6 +9,7 @@ use foldhash::fast::RandomState;
 use parking_lot::Mutex;
 
 use crate::durations::Durations;
+use crate::observed::SetObserver;
 use crate::reason::{BypassReason, RefusalReason};
 use crate::scope::{Scope, ScopeRules, StateAccess};
 use crate::shared::Shared;
@@ -35,7 +36,7 @@ const MIN_VERSIONS: usize = 256;
 /// One definition of a tool.
 #[derive(Debug)]
 pub(crate) struct Version {
-    tool: Arc<Tool>,
+    pub(crate) tool: Arc<Tool>,
     pub(crate) digest: u128,
     pub(crate) access: StateAccess,
     pub(crate) record: Arc<Record>,
@@ -46,6 +47,7 @@ pub(crate) struct Version {
 pub(crate) struct Record {
     pub(crate) set: ReplicaSetId,
     pub(crate) tool: ToolName,
+    pub(crate) observer: Arc<SetObserver>,
     own: Arc<Scope>,
     counts: Mutex<Counts>,
     /// How long reads with a result take.
@@ -68,7 +70,7 @@ impl Tools {
         if self.versions.len() >= self.max_versions.load(Ordering::Relaxed).max(MIN_VERSIONS) {
             self.remove_unheld();
         }
-        let record = self.record(tool.set(), tool.name());
+        let record = self.record(tool.set(), tool.name(), shared);
         let new = || Arc::new(Version::new(tool.clone(), record, shared, &rules));
         self.versions.entry(address).or_insert_with(new).clone()
     }
@@ -114,12 +116,13 @@ impl Tools {
         }
     }
 
-    fn record(&self, set: &ReplicaSetId, tool: &ToolName) -> Arc<Record> {
+    fn record(&self, set: &ReplicaSetId, tool: &ToolName, shared: &Shared) -> Arc<Record> {
         let new = || {
             let epoch = self.epochs.fetch_add(1 << 32, Ordering::Relaxed);
             Arc::new(Record {
                 set: set.clone(),
                 tool: tool.clone(),
+                observer: shared.evidence.observers.of(set),
                 own: Arc::new(Scope::new(epoch)),
                 counts: Mutex::default(),
                 reads: Durations::default(),

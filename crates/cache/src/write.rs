@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use tower::ServiceExt;
 
 use crate::fresh::Expiry;
+use crate::observed::Running;
 use crate::read::was_asked;
 use crate::reason::RefusalReason;
 use crate::route::Lookup;
@@ -34,6 +35,8 @@ pub(crate) struct Write {
 #[derive(Debug)]
 struct Sent {
     guard: WriteGuard,
+    /// Held until it has ended.
+    _running: Running,
     at: Instant,
     attempt_timeout: Duration,
     deadline: Option<Instant>,
@@ -78,6 +81,7 @@ impl Write {
         let limits = &call.plan().limits;
         self.sent = Some(Sent {
             guard: WriteGuard::begin(write_set, repeat_set.as_ref(), shared.scopes.at(at)),
+            _running: self.version.record.observer.begin(call.tool(), false),
             at,
             attempt_timeout: limits.attempt_timeout,
             deadline: call.deadline.map(Instant::from_std),
@@ -108,6 +112,11 @@ impl Write {
             false => self.settling(&sent, result, now),
         };
         let produced = sent.guard.end(settling, self.shared.scopes.at(now));
+        // an earlier attempt may have been the success
+        if let (Some(keep), Some(result), false) = (&self.keep, result, self.was_retried()) {
+            let (tool, call) = (&self.version.tool, keep.identity.digest);
+            self.version.record.observer.wrote(tool, call, result);
+        }
         let Some(Ok(output)) = result else {
             return;
         };
@@ -140,6 +149,7 @@ impl Write {
             took,
             declared: sent.declared,
             verifies: false,
+            place: None,
         };
         keep.gate.executed(shared, record, key, &received);
         shared.keep(key, record, &received, expiry);

@@ -118,7 +118,7 @@ pub use propagate::{
     Transport, Watch,
 };
 pub use refine::{Applied, ArgumentRule, ArgumentsRead, Condition, Refinements, When};
-pub use resolve::{Field, Hints, Resolved, Source, Trust};
+pub use resolve::{Field, Hints, Observation, Resolved, Source, Trust};
 pub use route::{RouteCandidate, RouteDecision};
 pub use server::{BoxFuture, BoxStream, ProgressSink, ServerEvent, ToolServer, ToolService};
 pub use similar::similar;

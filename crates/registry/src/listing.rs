@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use callward_core::infer;
 use callward_core::{
-    CallPlan, CallStats, Hints, Inferred, Instances, Method, Refinements, ReplicaSetId, ServerId,
-    Subject, Tool, ToolDefinition, ToolName, Trust, judge, readable,
+    CallPlan, CallStats, Hints, Inferred, Instances, Method, Observation, Refinements,
+    ReplicaSetId, ServerId, Subject, Tool, ToolDefinition, ToolName, Trust, judge, readable,
 };
 
 use crate::SetOptions;
@@ -17,6 +17,9 @@ use crate::schema::{self, SchemaCheck};
 
 /// Of each tool the digest of the definition that was reviewed.
 pub(crate) type Digests = HashMap<ToolName, Arc<str>>;
+
+/// What tools of a set were seen to do, each with the digest of the definition that did.
+pub(crate) type Observed = HashMap<ToolName, (u128, Vec<Observation>)>;
 
 /// The list of one server: tools that can be offered, and those that cannot.
 #[derive(Debug, Default)]
@@ -51,7 +54,7 @@ impl Listing {
         (set, server): (&ReplicaSetId, &ServerId),
         mut definitions: Vec<ToolDefinition>,
         instances: Instances,
-        options: &SetOptions,
+        (options, observed): (&SetOptions, &Observed),
         stats: &mut HashMap<ToolName, Arc<CallStats>>,
         review: &mut Review<'_>,
     ) -> Self {
@@ -76,7 +79,7 @@ impl Listing {
             } else if names.contains(name) || held.contains(name) {
                 Err("listed twice".to_owned())
             } else {
-                bind(set, &definition, &inferred, options, &mut plans)
+                bind(set, &definition, &inferred, (options, observed), &mut plans)
             };
             if bound.is_ok()
                 && is_tool(&definition)
@@ -161,7 +164,7 @@ fn bind(
     set: &ReplicaSetId,
     definition: &ToolDefinition,
     inferred: &Inferred,
-    options: &SetOptions,
+    (options, observed): (&SetOptions, &Observed),
     plans: &mut Plans,
 ) -> Result<Tool, String> {
     if let Some(fault) = &definition.fault {
@@ -177,8 +180,12 @@ fn bind(
         // the protocol says what a method does, not the server
         _ => Trust::Trusted,
     };
+    let of_it = observed.get(&definition.name);
+    let of_it = of_it.filter(|_| is_tool(definition));
+    let of_it = of_it.filter(|(digest, _)| *digest == definition.digest());
     let hints = Hints {
         server_defaults: Some(&options.defaults),
+        observed: of_it.map_or(&[], |(_, seen)| seen),
         operator: options.overrides.get(&definition.name),
         ..Hints::new(inferred, &definition.annotations, trust)
     };

@@ -6,11 +6,13 @@ use std::{io, mem};
 
 use arc_swap::ArcSwap;
 use callward_core::lint::{Candidate, suspicions};
-use callward_core::{Instances, ReplicaSetId, ServerId, Subject, ToolDefinition, ToolName, Trust};
+use callward_core::{
+    Instances, Observation, ReplicaSetId, ServerId, Subject, ToolDefinition, ToolName, Trust,
+};
 use parking_lot::Mutex;
 
 use crate::catalogue::{Catalogue, Parts, Refusal};
-use crate::listing::{Digests, Listing};
+use crate::listing::{Digests, Listing, Observed};
 use crate::names::{KeptName, NameTable, Starts};
 use crate::pins::{ApproveError, Held, Hold, ReviewOptions, Rules, ToolChange};
 use crate::set::{MAX_LISTED, Set, WAITS, share};
@@ -60,6 +62,8 @@ struct State {
     order: Vec<ReplicaSetId>,
     names: NameTable,
     review: ReviewOptions,
+    /// By set. It outlives a set that is removed, and may be there before its tools.
+    observed: HashMap<ReplicaSetId, Observed>,
     /// The pins have changes that could not be written.
     is_unwritten: bool,
 }
@@ -141,6 +145,31 @@ impl Registry {
         let mut changes = state.read_again(&set);
         changes.followed.push(meant.change.clone());
         Ok(self.publish(&mut state, &set, changes))
+    }
+
+    /// Adds an observation of the definition of a tool with this [digest](callward_core::Tool), and
+    /// reads the lists of its set again if there are any. Observations of another definition of the
+    /// tool are dropped, and a tool whose definition is another one is not affected.
+    pub fn observe(
+        &self,
+        set: &ReplicaSetId,
+        tool: &ToolName,
+        definition: u128,
+        observation: Observation,
+    ) -> Changes {
+        let mut state = self.state.lock();
+        let of_set = state.observed.entry(set.clone()).or_default();
+        let (digest, seen) = of_set.entry(tool.clone()).or_default();
+        if *digest != definition {
+            (*digest, *seen) = (definition, Vec::new());
+        }
+        seen.retain(|known| known.field != observation.field);
+        seen.push(observation);
+        if state.sets.get(set).is_none_or(|it| it.servers.is_empty()) {
+            return Changes::default();
+        }
+        let changes = state.read_again(set);
+        self.publish(&mut state, set, changes)
     }
 
     /// Replaces the list of a server, and how it divides its state among callers.
@@ -336,11 +365,12 @@ impl State {
             .review((set, server), &definitions, last, rules);
         let mut stats = self.sets.get_mut(set).map(|of| mem::take(&mut of.stats));
         let counts = stats.get_or_insert_default();
+        let none = Observed::new();
         let listing = Listing::read(
             (set, server),
             definitions,
             instances,
-            &options,
+            (&options, self.observed.get(set).unwrap_or(&none)),
             counts,
             &mut review,
         );

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use callward_core::{ReplicaSetId, ToolName};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
@@ -13,6 +14,7 @@ use tokio::time::Instant;
 use super::estimator::ageing;
 use super::registry::{Evidences, Subject, random_secret};
 use super::tool::{SavedEvidence, ToolEvidence};
+use crate::observed::Conduct;
 
 /// A larger file is not read: 256 MiB. All that is remembered takes some 40 MiB.
 const MAX_BYTES: u64 = 256 << 20;
@@ -28,6 +30,9 @@ pub(super) struct Snapshot {
     saved_ms: u64,
     /// The most recently used last.
     tools: Vec<(Subject, SavedEvidence)>,
+    /// Files of earlier versions have none.
+    #[serde(default)]
+    observed: Vec<(ReplicaSetId, ToolName, Conduct)>,
 }
 
 /// A file that this process alone writes.
@@ -65,6 +70,7 @@ impl Evidences {
             let tool = ToolEvidence::restored(common, saved, factor, now);
             evidences.tools.lock().enter(&subject, || tool);
         }
+        evidences.observers.restore(snapshot.observed);
         Ok(evidences)
     }
 
@@ -81,7 +87,8 @@ impl Evidences {
         };
         let changed = &self.common.changed;
         let lock = file.lock.lock();
-        if !changed.swap(false, Ordering::Relaxed) {
+        let is_new = self.observers.take_changed();
+        if !changed.swap(false, Ordering::Relaxed) && !is_new {
             return Ok(false);
         }
         let tools = self.all().into_iter();
@@ -92,6 +99,7 @@ impl Evidences {
             secret: self.secret,
             saved_ms,
             tools: tools.collect(),
+            observed: self.observers.saved(),
         };
         let text = serde_json::to_vec(&snapshot).map_err(io::Error::other);
         let written = text.and_then(|text| file.write(&text));

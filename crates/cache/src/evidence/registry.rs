@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::estimator::Test;
 use super::file::StateFile;
 use super::tool::{Common, SavedEvidence, ToolEvidence};
+use crate::observed::Observers;
 
 /// The pairs of tool and partition that are remembered.
 pub(crate) const MAX_SUBJECTS: usize = 4_096;
@@ -34,6 +35,8 @@ pub(crate) struct Evidences {
     /// The secret for the hashes of keys and partitions, which are the same after a restart.
     pub(crate) secret: (u64, u64),
     pub(super) tools: Mutex<Tools>,
+    /// What else is learned of tools, kept in the same file.
+    pub(crate) observers: Observers,
     /// `None` if it is in memory only.
     pub(super) file: Option<StateFile>,
 }
@@ -67,6 +70,7 @@ impl Evidences {
             }),
             secret,
             tools: Mutex::default(),
+            observers: Observers::default(),
             file,
         }
     }

@@ -179,7 +179,12 @@ impl Gate {
         key: u128,
         received: &Received<'_>,
     ) -> bool {
-        let Received { sent, output, .. } = *received;
+        let Received {
+            sent,
+            output,
+            place,
+            ..
+        } = *received;
         let (session, evidence) = match self {
             Self::Fixed { .. } => return true,
             Self::Burst { session } => (*session, None),
@@ -195,15 +200,18 @@ impl Gate {
         if last.as_ref().is_some_and(|last| last.dispatched > sent) {
             return false;
         }
-        let execution = Execution::new(sent, digest, session);
+        let execution = Execution::new(sent, digest, place.map(|at| at.number), session);
         shared.executions.put(key, execution);
-        let last = last.and_then(|last| Some((last.dispatched, last.digest?)));
-        if let (Some(evidence), Some((dispatched, last))) = (evidence, last) {
+        let last = last.and_then(|last| Some((last.dispatched, last.digest?, last.number)));
+        if let (Some(evidence), Some((dispatched, last, number))) = (evidence, last) {
             let equal = digest == Some(last);
             if digest.is_some() || output.is_error() {
                 let gap = sent.saturating_duration_since(dispatched);
                 let (key, tool, now) = (evidence.key, &evidence.of_tool, Instant::now());
                 tool.observe(key, session, gap, equal, now);
+                if let (Some(number), Some(at), Some(_)) = (number, place, digest) {
+                    record.observer.repeat(key, gap, !equal, number, at);
+                }
             }
             if received.verifies {
                 record.count(|counts| match equal {

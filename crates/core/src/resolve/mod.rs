@@ -26,6 +26,6 @@ mod rule;
 mod slot;
 mod vocabulary;
 
-pub use resolved::{Provenance, Resolved};
+pub use resolved::{Observation, Provenance, Resolved};
 pub use rule::{Hints, resolve};
 pub use vocabulary::{Field, Source, Trust};

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Field, Source};
 use crate::Annotations;
 use crate::infer::{Strength, Volatile};
@@ -18,6 +20,16 @@ pub struct Provenance {
     pub reason: Cow<'static, str>,
     /// Its strength, if it was inferred; a stated hint is neither weak nor strong.
     pub strength: Option<Strength>,
+}
+
+/// What a tool did that a hint of it does not say.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_structs, reason = "a field and its reason")]
+pub struct Observation {
+    /// A boolean hint, which gets its stricter value. Other fields are ignored.
+    pub field: Field,
+    /// What was seen, with its numbers.
+    pub reason: String,
 }
 
 /// The effective hints of a tool, each with its source and reason.

@@ -8,7 +8,7 @@ use super::slot::{
     AUDIT, CONFIRMATION, DESTRUCTIVE, Flag, IDEMPOTENT, OPEN_WORLD, READ_ONLY, Slot, replace,
     replace_or_tighten,
 };
-use super::{Field, Provenance, Resolved, Source, Trust};
+use super::{Field, Observation, Provenance, Resolved, Source, Trust};
 use crate::annotations::unite;
 use crate::infer::{Inferred, Strength};
 use crate::{Annotations, SecurityLevel};
@@ -24,8 +24,8 @@ pub struct Hints<'a> {
     pub server_defaults: Option<&'a Annotations>,
     /// Declared by the server for the tool.
     pub declared: &'a Annotations,
-    /// Observed while the tool ran. Only boolean hints count, and only if they are stricter.
-    pub observed: Option<&'a Annotations>,
+    /// Observed while the tool ran; each makes one hint stricter.
+    pub observed: &'a [Observation],
     /// Set by the operator for the tool.
     pub operator: Option<&'a Annotations>,
     /// How far `inferred` and `declared` are trusted.
@@ -39,7 +39,7 @@ impl<'a> Hints<'a> {
             inferred,
             server_defaults: None,
             declared,
-            observed: None,
+            observed: &[],
             operator: None,
             trust,
         }

@@ -1,6 +1,6 @@
 //! One field while its sources are merged.
 
-use super::{Field, Hints, Provenance, Source, Trust};
+use super::{Field, Hints, Observation, Provenance, Source, Trust};
 use crate::Annotations;
 use crate::infer::Strength;
 
@@ -95,8 +95,11 @@ impl Flag {
             }
         }
         // Observation is a fact, but it can only show harm, never its absence.
-        if let Some(value) = hints.observed.and_then(of).filter(|value| *value == strict) {
-            slot = Some(Slot::stated(value, field, Source::Observed));
+        let shows_it = |seen: &&Observation| seen.field == field;
+        if let Some(seen) = hints.observed.iter().find(shows_it) {
+            let mut observed = Slot::stated(strict, field, Source::Observed);
+            observed.from.reason = seen.reason.clone().into();
+            slot = Some(observed);
         }
         if let Some(value) = hints.operator.and_then(of) {
             slot = Some(Slot::stated(value, field, Source::Operator));

@@ -163,7 +163,7 @@ impl ToolDefinition {
     }
 
     /// Computes the digest of the definition: another definition under the same name has another.
-    pub(crate) fn digest(&self) -> u128 {
+    pub fn digest(&self) -> u128 {
         // One that has no structural digest (a duplicate member, say) is identified by its bytes;
         // both are keyed alike in every process, so that replicas agree.
         let key = FingerprintKey::fixed();

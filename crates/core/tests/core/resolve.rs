@@ -2,9 +2,22 @@
 
 use callward_core::infer::{RuleSet, Subject};
 use callward_core::resolve::{Hints, resolve};
-use callward_core::{Annotations, CallPlan, Field, Inferred, Profile, Resolved, Source, Trust};
+use callward_core::{
+    Annotations, CallPlan, Field, Inferred, Observation, Profile, Resolved, Source, Trust,
+};
 
 use crate::stated;
+
+/// One observation for each hint that is set.
+fn observations(seen: &Annotations) -> Vec<Observation> {
+    let seen = serde_json::to_value(seen).unwrap();
+    let is_set = |field: &&Field| seen.get(field.as_str()).is_some();
+    let of = |field: &Field| Observation {
+        field: *field,
+        reason: "seen".into(),
+    };
+    Field::ALL.iter().filter(is_set).map(of).collect()
+}
 
 /// What becomes of a tool that says nothing but its name and `declared`.
 fn named(name: &str, declared: &Annotations, trust: Trust) -> Resolved {
@@ -60,7 +73,7 @@ get_user | untrusted | declared readOnly=true | idempotentHint=false openWorldHi
 # what was seen tightens, and gives way to the operator only
 - | trusted | declared READ; observed readOnly=false idempotent=false | mutating
 - | trusted | declared readOnly=true; observed readOnly=false; operator readOnly=true | read_only
-- | trusted | declared readOnly=false destructive=true; observed readOnly=true destructive=false | destructive
+- | trusted | declared destructive=false; observed destructive=true | destructive
 # a clock is never cached and a cursor never retried
 get_current_time | standard | declared READ | read_only cache=bypass retry=safe
 dice | trusted | declared READ | read_only cache=bypass retry=safe
@@ -101,11 +114,12 @@ fn each_tool_is_resolved_as_its_case_says() {
             let mut all = said.split(';').map(str::trim);
             all.find_map(|said| said.strip_prefix(source)).map(stated)
         };
-        let (defaults, observed) = (source("defaults"), source("observed"));
+        let (defaults, seen) = (source("defaults"), source("observed").unwrap_or_default());
+        let observed = observations(&seen);
         let (declared, operator) = (source("declared").unwrap_or_default(), source("operator"));
         let mut all = Hints::new(&inferred, &declared, Trust::by_name(trust).unwrap());
         all.server_defaults = defaults.as_ref();
-        all.observed = observed.as_ref();
+        all.observed = &observed;
         all.operator = operator.as_ref();
         let resolved = resolve(&all);
         // this profile differs only in what it retries and records
@@ -149,9 +163,9 @@ fn a_hint_says_where_it_comes_from() {
     assert_eq!(named("get_user", &both, Trust::Trusted).warnings, [warned]);
     let (nothing, seen) = (Inferred::default(), stated("readOnly=false"));
     let said = Hints {
-        observed: Some(&seen),
+        observed: &observations(&seen),
         ..Hints::new(&nothing, &both, Trust::Trusted)
     };
     let observed = resolve(&said);
-    assert_eq!(observed.why(Field::ReadOnly), "observed, seen while it ran");
+    assert_eq!(observed.why(Field::ReadOnly), "observed, seen");
 }

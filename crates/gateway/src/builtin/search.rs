@@ -1,8 +1,8 @@
 //! The built-in tools of `[listing]`: one that finds tools, and one that calls them.
 //!
 //! A request for `call_tool` becomes that of its target before a layer sees it, so that the plan,
-//! rules, limits and records of the target hold. Every caller may ask for both: what it finds and calls is
-//! decided for each tool.
+//! rules, limits and records of the target hold. Every caller may ask for both: what it finds and
+//! calls is decided for each tool.
 
 use callward::auth::rules::Rule;
 use callward::core::Method;

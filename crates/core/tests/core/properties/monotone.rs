@@ -2,7 +2,7 @@
 
 use callward_core::infer::Strength;
 use callward_core::resolve::{Hints, resolve};
-use callward_core::{Annotations, CallPlan, Field, Inferred, Source, Trust};
+use callward_core::{Annotations, CallPlan, Field, Inferred, Observation, Source, Trust};
 use proptest::prelude::*;
 
 use crate::properties::any;
@@ -31,6 +31,31 @@ proptest! {
             let ours = laxity(&CallPlan::derive(&with, &profile));
             for (ours, base) in ours.into_iter().zip(base) {
                 prop_assert!(ours <= base, "{}: {:?}", profile.name, with);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_observed_never_makes_a_plan_laxer(
+        inferred in any::inferred(),
+        declared in any::hints(),
+        defaults in prop::option::of(any::hints()),
+        operator in prop::option::of(any::hints()),
+        trust in any::trust(),
+        fields in prop::sample::subsequence(Field::ALL, 0..=Field::ALL.len()),
+    ) {
+        let mut without = Hints::new(&inferred, &declared, trust);
+        without.server_defaults = defaults.as_ref();
+        without.operator = operator.as_ref();
+        let seen = |field| Observation { field, reason: "seen".into() };
+        let seen: Vec<_> = fields.into_iter().map(seen).collect();
+        let with = resolve(&Hints { observed: &seen, ..without });
+        let without = resolve(&without);
+        for profile in any::profiles() {
+            let base = laxity(&CallPlan::derive(&without, &profile));
+            let ours = laxity(&CallPlan::derive(&with, &profile));
+            for (ours, base) in ours.into_iter().zip(base) {
+                prop_assert!(ours <= base, "{}: {:?}, not {:?}", profile.name, with, without);
             }
         }
     }
