@@ -21,7 +21,7 @@ const BUDGETS: [(&str, usize); 21] = [
     ("limit", 1596),
     ("loopguard", 390),
     ("mcp", 12_258),
-    ("registry", 2626),
+    ("registry", 2637),
     ("replay", 2248),
     ("retry", 1605),
     ("router", 2371),

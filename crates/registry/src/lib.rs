@@ -40,6 +40,7 @@ mod schema;
 mod search;
 mod set;
 mod shown;
+mod state;
 pub mod uri;
 mod verify;
 
