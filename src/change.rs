@@ -266,7 +266,7 @@ impl Inner {
     /// Has the tools of a set read by these options.
     fn change_options(&self, set: &ReplicaSetId, options: SetOptions) {
         let changes = self.shared.registry.change_options(set, options);
-        self.shared.follow(set, &changes);
+        self.shared.follow_hints(set, &changes);
     }
 
     /// Returns the scopes of tools with these servers added, if they differ from the current ones.

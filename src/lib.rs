@@ -25,6 +25,7 @@ mod audit_log;
 mod authorized;
 mod builder;
 mod change;
+mod discovery;
 mod explain;
 #[cfg(feature = "guardrail")]
 mod guardrails;
@@ -57,6 +58,7 @@ pub use callward_core::{
 };
 pub use callward_router::{Drained, Draining, UnknownServer};
 pub use change::Startup;
+pub use discovery::{Discovery, DiscoveryWarning, Withheld};
 pub use explain::{Candidate, Explanation};
 pub use learned::LearnedLifetime;
 pub use limits::{LimitStatus, LimitsConfig, ServerLimitStatus};

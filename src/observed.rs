@@ -40,5 +40,5 @@ fn observe(shared: &Shared, seen: Observed) {
     let changes = shared
         .registry
         .observe(&set, &tool, definition, observation);
-    shared.follow(&set, &changes);
+    shared.follow_hints(&set, &changes);
 }

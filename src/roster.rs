@@ -58,7 +58,7 @@ pub struct ServerStatus {
     pub in_flight: usize,
     /// How many tools it offers.
     pub tools: usize,
-    /// Why it is not there.
+    /// Why it is not there, or what is wrong with its last list.
     pub last_error: Option<String>,
     /// The outcomes of the listings of its tools.
     pub listings: Listings,

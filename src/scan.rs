@@ -24,6 +24,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::{AbortHandle, JoinSet, spawn_blocking};
 use tokio::time::{Instant, sleep_until};
 
+use crate::discovery::Discovery;
 use crate::order::DiscoverySpan;
 use crate::roster::Listings;
 
@@ -79,11 +80,31 @@ impl Shared {
         tasks.spawn_on(task, runtime)
     }
 
+    /// Applies the changes of a set's tools that other hints or rules make, and says so.
+    pub(crate) fn follow_hints(&self, set: &ReplicaSetId, changes: &Changes) {
+        self.follow(set, changes);
+        for tool in changes.changed.iter().cloned() {
+            let set = set.clone();
+            self.events
+                .send(|| RouteEvent::AnnotationsUpdated { set, tool });
+        }
+    }
+
     /// Applies the changes of a set's tools: purges results, and notifies clients and listeners.
     pub(crate) fn follow(&self, set: &ReplicaSetId, changes: &Changes) {
         // a removed tool may return with the same definition and be another one
         for other in changes.changed.iter().chain(&changes.removed) {
             self.cache.purge_tool(set, other);
+        }
+        for tool in changes.added.iter().cloned() {
+            let set = set.clone();
+            self.events
+                .send(|| RouteEvent::ToolRegistered { set, tool });
+        }
+        for tool in changes.removed.iter().cloned() {
+            let set = set.clone();
+            self.events
+                .send(|| RouteEvent::ToolUnregistered { set, tool });
         }
         for refused in &changes.refused {
             self.events.send(|| RouteEvent::ToolRefused {
@@ -157,6 +178,8 @@ pub(crate) struct Liveness {
     /// a removal comes before or after.
     pub(crate) is_gone: Arc<Mutex<bool>>,
     pub(crate) listings: Listings,
+    /// The last listing, if it succeeded.
+    pub(crate) discovery: Option<Arc<Discovery>>,
 }
 
 /// Follows one server for as long as the stack lives: one listing at a time, again whenever the
@@ -187,8 +210,10 @@ impl Scan {
         // the earliest start of a listing after a reconnect, and of one that the server asks for
         let mut earliest = Instant::now();
         let mut quiet = earliest;
+        let mut began = earliest;
         let mut pause = SCAN_PAUSE;
         let mut running: Option<Listing> = None;
+        let mut is_empty = false;
         let mut refresh = None;
         loop {
             tokio::select! {
@@ -205,6 +230,8 @@ impl Scan {
                             self.announce(List::Resources);
                         }
                         server.set_connected(true);
+                        let (set, server) = (self.set.clone(), self.server.id().clone());
+                        self.shared.events.send(|| RouteEvent::ServerUp { set, server });
                         self.shared.retry.server_is_back(&self.set);
                         self.note(|now| now.is_connected = true);
                         (due, pause) = (Some(earliest), SCAN_PAUSE);
@@ -226,10 +253,16 @@ impl Scan {
                         self.shared.cache.purge_tool(&self.set, &read);
                     }
                     ServerEvent::Down(reason) => {
-                        match is_down {
-                            // one that cannot be started says so at each attempt
-                            true => tracing::debug!(server = %self.server.id(), reason, "still down"),
-                            false => tracing::warn!(server = %self.server.id(), reason, "server is down"),
+                        // one that cannot be started says so at each attempt
+                        if is_down {
+                            tracing::debug!(server = %self.server.id(), reason, "still down");
+                        } else {
+                            tracing::warn!(server = %self.server.id(), reason, "server is down");
+                            self.shared.events.send(|| RouteEvent::ServerDown {
+                                set: self.set.clone(),
+                                server: self.server.id().clone(),
+                                reason: reason.clone(),
+                            });
                         }
                         if running.take().is_some() {
                             due = Some(Instant::now() + pause);
@@ -255,22 +288,37 @@ impl Scan {
                             permit.succeed();
                             // the server was reached
                             let _ = server.admit().map(Permit::succeed);
-                            pause = SCAN_PAUSE;
-                            self.register(definitions).await;
-                            self.note(|now| now.listings.listed += 1);
+                            let was_empty = is_empty;
+                            is_empty = self.lists_none(&definitions);
+                            if is_empty && !was_empty {
+                                tracing::warn!(server = %self.server.id(), "{NO_TOOLS}");
+                            }
+                            self.register(definitions, began, is_empty).await;
                             refresh = self.refresh.map(|time| ended + jittered(time));
                             quiet = Instant::now() + pause_after(ended.elapsed());
                             // while it ran, the server asked for another
                             due = due.map(|due| due.max(quiet));
+                            if is_empty {
+                                due = due.or_else(|| Some(quiet.max(ended + pause)));
+                                pause = (pause * 2).min(SCAN_PAUSE_MAX);
+                            } else {
+                                pause = SCAN_PAUSE;
+                            }
                         }
                         Err(error) => {
                             tracing::warn!(server = %self.server.id(), %error, "tools not listed");
                             self.note(|now| {
                                 now.listings.failed += 1;
+                                now.discovery = None;
                                 // more is known of a lost connection than calls report
                                 if !is_down {
                                     (now.up, now.last_error) = (false, Some(error.to_string()));
                                 }
+                            });
+                            self.shared.events.send(|| RouteEvent::DiscoveryFailed {
+                                set: self.set.clone(),
+                                server: self.server.id().clone(),
+                                error: error.to_string(),
                             });
                             // a server that asks for time has not failed
                             if error.kind == ErrorKind::RateLimited {
@@ -296,7 +344,8 @@ impl Scan {
                 () = sleep_until(due.unwrap_or(quiet)), if due.is_some() && running.is_none() => {
                     due = match discovery.admit() {
                         Ok(permit) => {
-                            earliest = Instant::now() + SCAN_PAUSE;
+                            began = Instant::now();
+                            earliest = began + SCAN_PAUSE;
                             running = Some(self.list(permit));
                             None
                         }
@@ -343,7 +392,7 @@ impl Scan {
 
     /// Registers a list beside the runtime's threads: it may have thousands of tools, and calls of
     /// other servers must not wait for them.
-    async fn register(&self, definitions: Vec<ToolDefinition>) {
+    async fn register(&self, definitions: Vec<ToolDefinition>, began: Instant, is_empty: bool) {
         let (shared, liveness) = (self.shared.clone(), self.liveness.clone());
         let (set, server) = (self.set.clone(), self.server.clone());
         let registered = spawn_blocking(move || {
@@ -352,12 +401,21 @@ impl Scan {
             if *is_gone {
                 return;
             }
-            liveness.send_modify(|now| (now.up, now.last_error) = (true, None));
+            let warning = is_empty.then(|| NO_TOOLS.to_owned());
+            liveness.send_modify(|now| (now.up, now.last_error) = (true, warning));
             let (server, instances) = (server.id(), server.instances());
             let registry = &shared.registry;
+            let listed = definitions.iter().filter(|it| is_tool(it)).count();
             let changes = registry.register(&set, server, definitions, instances);
             drop(is_gone);
             shared.follow(&set, &changes);
+            let catalogue = registry.peek();
+            let discovery = Discovery::new(&set, server, listed, &changes, &catalogue, began);
+            shared.events.send(|| discovery.completed());
+            liveness.send_modify(|now| {
+                now.listings.listed += 1;
+                now.discovery = Some(Arc::new(discovery));
+            });
             if !changes.is_empty() {
                 tracing::info!(
                     %server, tools = registry.peek().offered_by(server),
@@ -372,6 +430,11 @@ impl Scan {
         {
             resume_unwind(panicked);
         }
+    }
+
+    /// Returns `true` if the server declares tools and lists none, as one may that is not ready.
+    fn lists_none(&self, definitions: &[ToolDefinition]) -> bool {
+        self.server.declares_tools() && !definitions.iter().any(is_tool)
     }
 
     fn note(&self, change: impl FnOnce(&mut Liveness)) {
@@ -401,6 +464,12 @@ impl Scan {
             self.note(|now| now.is_settled = true);
         }
     }
+}
+
+const NO_TOOLS: &str = "it declares tools and lists none; it is asked again";
+
+fn is_tool(definition: &ToolDefinition) -> bool {
+    definition.method == Method::CallTool
 }
 
 /// Returns a time up to a tenth shorter or longer, so that many servers are not listed at once.

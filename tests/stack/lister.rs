@@ -68,6 +68,10 @@ impl ToolServer for Lister {
         }
     }
 
+    fn declares_tools(&self) -> bool {
+        true
+    }
+
     fn call(&self, call: ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
         self.mock.call(call)
     }

@@ -5,14 +5,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use callward::registry::{Hold, ReviewOptions};
-use callward::{FreshnessMode, Server, Stack};
+use callward::router::RouteEvent;
+use callward::{Annotations, Delivery, ErrorKind, FreshnessMode, Server, Stack};
 use callward_core::{List, Method, ServerEvent, ToolDefinition};
 use callward_testkit::{MockServer, MockService};
 use futures_util::{FutureExt, StreamExt};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::bed::{read, turns};
+use crate::bed::{failure, read, turns};
 use crate::lister::{Listed, Lister, some_tools};
 
 fn lister(
@@ -269,17 +270,117 @@ async fn an_approved_tool_starts_without_results_and_evidence() {
     assert!(repeats() > 0);
     let mut events = stack.route_events();
     stack.relist(&"s".parse().unwrap()).await.unwrap();
-    let event = json!(events.next().await.unwrap());
-    assert_eq!(
-        (&event["type"], &event["fields"]),
-        (&json!("toolHeld"), &json!(["description"]))
-    );
+    let all = heard(&mut events);
+    let held = all.iter().find(|it| it["type"] == "toolHeld").unwrap();
+    assert_eq!(held["fields"], json!(["description"]));
     let error = stack.call("s.get_a", json!({})).await.unwrap_err();
     assert!(error.to_string().contains("held for review"), "{error}");
     let held = stack.catalogue().held()[0].clone();
     stack.approve(&held.set, &held.tool, &held.digest).unwrap();
-    let event = json!(events.next().await.unwrap());
-    assert_eq!(event["type"], "toolChanged");
+    let types = heard(&mut events).into_iter().map(|it| it["type"].clone());
+    assert_eq!(types.collect::<Vec<_>>(), ["toolRegistered", "toolChanged"]);
     stack.call("s.get_a", json!({})).await.unwrap();
     assert_eq!(repeats(), 0);
+}
+
+/// Returns the events so far as JSON.
+fn heard(events: &mut (impl futures_util::Stream<Item = RouteEvent> + Unpin)) -> Vec<Value> {
+    let next = || Some(json!(events.next().now_or_never()??));
+    std::iter::from_fn(next).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_list_is_asked_again_ever_more_seldom_and_fails_nothing() {
+    let server = lister(|_, n| Some(if n < 12 { Ok(Vec::new()) } else { some_tools() }));
+    let stack = started(&server).await;
+    let status = &stack.servers()[0];
+    assert!(status.up && status.last_error.as_ref().unwrap().contains("lists none"));
+    let id = "s".parse().unwrap();
+    let warnings = stack.discovery(&id).await.unwrap().warnings;
+    assert!(warnings[0].message.contains("lists none"), "{warnings:?}");
+    sleep(Duration::from_secs(400)).await;
+    let at = server.listed_at();
+    let pauses: Vec<_> = at
+        .windows(2)
+        .map(|pair| (pair[1] - pair[0]).round())
+        .collect();
+    assert_eq!(
+        pauses[2..],
+        [2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0, 30.0, 30.0]
+    );
+    let status = &stack.servers()[0];
+    assert_eq!((status.listings.failed, &status.last_error), (0, &None));
+    stack.call("s.get_a", json!({})).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn listings_and_connections_are_events_in_their_order() {
+    let server = lister(|_, n| match n {
+        2 => Some(Ok(vec![])),
+        3 => Some(Err(failure(ErrorKind::ServerFault, Delivery::Answered))),
+        _ => Some(some_tools()),
+    });
+    let stack = started(&server).await;
+    let id = "s".parse().unwrap();
+    let mut events = stack.route_events();
+    let outcome = stack.discover(&id).await.unwrap();
+    assert_eq!((outcome.listed, outcome.removed.len()), (0, 7));
+    let types = |heard: &[Value]| {
+        heard
+            .iter()
+            .map(|it| it["type"].clone())
+            .collect::<Vec<_>>()
+    };
+    let all = heard(&mut events);
+    assert_eq!(types(&all)[..7], vec!["toolUnregistered"; 7]);
+    assert_eq!(
+        (&all[7]["type"], &all[7]["removed"]),
+        (&json!("discoveryCompleted"), &json!(7))
+    );
+    let outcome = stack.discover(&id).await.unwrap();
+    assert!(outcome.error.unwrap().contains("it failed"));
+    assert_eq!(types(&heard(&mut events)), ["discoveryFailed"]);
+    let outcome = stack.discover(&id).await.unwrap();
+    assert_eq!((outcome.listed, outcome.added.len()), (7, 7));
+    assert_eq!(
+        types(&heard(&mut events))[6..],
+        ["toolRegistered", "discoveryCompleted"]
+    );
+    server.mock.emit(&ServerEvent::Down("gone".to_owned()));
+    server.mock.emit(&ServerEvent::Down("gone".to_owned()));
+    turns().await;
+    let all = heard(&mut events);
+    let down: Vec<_> = all.iter().filter(|it| it["type"] == "serverDown").collect();
+    assert_eq!((down.len(), &down[0]["reason"]), (1, &json!("gone")));
+    assert_eq!(
+        stack.discovery(&id).await.unwrap().error.as_deref(),
+        Some("gone")
+    );
+    server.mock.emit(&ServerEvent::Up);
+    sleep(Duration::from_secs(1)).await;
+    let all = types(&heard(&mut events));
+    let up = all.iter().position(|it| it == "serverUp").unwrap();
+    assert_eq!(
+        all[up + 1..].last().unwrap(),
+        "discoveryCompleted",
+        "{all:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_hints_of_an_operator_are_an_event() {
+    let stack = started(&lister(|_, _| Some(some_tools()))).await;
+    let mut events = stack.route_events();
+    let hints = Annotations::default().with_read_only(true);
+    let more = MockServer::new("t", vec![read("get_a")], MockService::counting());
+    let more = Server::shared(more).in_set("s".parse().unwrap());
+    let more = more.override_tool("add_0".parse().unwrap(), hints);
+    let adding = stack.clone();
+    tokio::spawn(async move { adding.add_server(more).await });
+    turns().await;
+    let all = heard(&mut events);
+    assert_eq!(
+        (&all[0]["type"], &all[0]["tool"]),
+        (&json!("annotationsUpdated"), &json!("add_0"))
+    );
 }

@@ -58,6 +58,17 @@ pub trait ToolServer: Send + Sync + 'static {
         self.list_tools()
     }
 
+    /// Returns `true` if the server says that it has tools: an empty list is listed again then.
+    /// Default: `false`, right for a server in this process, whose list is always complete.
+    fn declares_tools(&self) -> bool {
+        false
+    }
+
+    /// Returns the version of the software that the server runs, if it is known. Default: `None`.
+    fn version(&self) -> Option<String> {
+        None
+    }
+
     /// Executes one call. Every failure states how far the call got.
     fn call(&self, call: ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolError>>;
 

@@ -60,6 +60,7 @@ fn run(command: Command, state: Option<&StateDir>, log: &Log) -> Outcome {
             Command::Serve(args) => commands::serve::run(args, state, log).await,
             Command::Run(args) => commands::run::run(args, state, log).await,
             Command::Call(args) => commands::call::run(args, state).await,
+            Command::Discover(args) => commands::discover::run(args, state).await,
             Command::Tools(args) => commands::tools::run(args, state).await,
             Command::Prompts(args) => commands::relayed::prompts(args, state).await,
             Command::Resources(args) => commands::relayed::resources(args, state).await,

@@ -2,6 +2,7 @@
 
 mod approvals;
 mod audit;
+mod discover;
 mod keys;
 mod listings;
 mod relayed;
@@ -23,6 +24,7 @@ use crate::config::{parse_duration, parse_listen};
 
 pub(crate) use approvals::{Approvals, ApprovalsCommand, Decide, Grant};
 pub(crate) use audit::{Audit, AuditCommand, Show, Verify};
+pub(crate) use discover::Discover;
 pub(crate) use keys::{CreateKey, Keys, KeysCommand};
 pub(crate) use listings::{Annotate, Lint, Listings};
 pub(crate) use relayed::{Complete, Prompts, Read, Resources};
@@ -93,6 +95,8 @@ pub(crate) enum Command {
     Annotate(Annotate),
     /// Check the hints and names of a server's tools, for its author and for CI
     Lint(Lint),
+    /// List the tools of servers now, and show what is refused, held or doubtful
+    Discover(Discover),
     /// Call one tool, and show how the call went
     Call(Call),
     /// List the tools with their plans

@@ -87,6 +87,17 @@ impl Registry {
         self.publish(&mut state, set, changes)
     }
 
+    /// Returns the definitions that a server listed last, in order. May wait for a list that is
+    /// registered.
+    #[must_use]
+    pub fn listed(&self, set: &ReplicaSetId, server: &ServerId) -> Vec<ToolDefinition> {
+        let state = self.state.lock();
+        let servers = state.sets.get(set).map_or(&[][..], |entry| &entry.servers);
+        let listing = servers.iter().find(|(known, _)| known == server);
+        let definitions = listing.into_iter().flat_map(|(_, it)| it.definitions());
+        definitions.cloned().collect()
+    }
+
     /// Sets which changes wait for approval, and what was approved, before servers register.
     pub fn review(&self, options: ReviewOptions) {
         self.state.lock().review = options;

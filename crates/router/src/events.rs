@@ -12,8 +12,10 @@ use crate::affinity::{ExpiryCause, KeyDigest};
 /// One event of a router.
 ///
 /// As JSON it is one object with its name in `type`: `routeDecision`, `routeFailed`,
-/// `healthUpdate`, `affinitySet`, `affinityExpired`, `toolRefused`, `toolHeld`, `toolChanged`,
-/// `toolRenamed`; `missed` if the listener was too slow.
+/// `healthUpdate`, `affinitySet`, `affinityExpired`, `toolRegistered`, `toolUnregistered`,
+/// `toolRefused`, `toolHeld`, `toolChanged`, `toolRenamed`, `annotationsUpdated`,
+/// `discoveryCompleted`, `discoveryFailed`, `serverUp`, `serverDown`; `missed` if the listener was
+/// too slow.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "camelCase")]
 #[non_exhaustive]
@@ -70,6 +72,20 @@ pub enum RouteEvent {
         /// Why it lost it.
         reason: ExpiryCause,
     },
+    /// A tool is new in its set.
+    ToolRegistered {
+        /// The replica set.
+        set: ReplicaSetId,
+        /// The tool's own name.
+        tool: ToolName,
+    },
+    /// No server of the set lists a tool any more.
+    ToolUnregistered {
+        /// The replica set.
+        set: ReplicaSetId,
+        /// The tool's own name.
+        tool: ToolName,
+    },
     /// A tool that a server lists, or that the config names, is not offered.
     ToolRefused {
         /// The replica set.
@@ -114,6 +130,59 @@ pub enum RouteEvent {
         tool: ToolName,
         /// What clients call it.
         name: Arc<str>,
+    },
+    /// Other hints or rules hold for the calls of a tool, and its definition is the same.
+    AnnotationsUpdated {
+        /// The replica set.
+        set: ReplicaSetId,
+        /// The tool's own name.
+        tool: ToolName,
+    },
+    /// The tools of a server were listed.
+    DiscoveryCompleted {
+        /// The replica set.
+        set: ReplicaSetId,
+        /// The server.
+        server: ServerId,
+        /// How many tools it lists.
+        listed: usize,
+        /// How many of them are new in the set.
+        added: usize,
+        /// How many are others than before.
+        changed: usize,
+        /// How many the set lost.
+        removed: usize,
+        /// How many are refused.
+        refused: usize,
+        /// How many are held for review.
+        held: usize,
+        /// How long it took.
+        duration_ms: u64,
+    },
+    /// The tools of a server could not be listed. It is tried again.
+    DiscoveryFailed {
+        /// The replica set.
+        set: ReplicaSetId,
+        /// The server.
+        server: ServerId,
+        /// Why.
+        error: String,
+    },
+    /// A connection to a server was made.
+    ServerUp {
+        /// The replica set.
+        set: ReplicaSetId,
+        /// The server.
+        server: ServerId,
+    },
+    /// The connection to a server was lost, or could not be made.
+    ServerDown {
+        /// The replica set.
+        set: ReplicaSetId,
+        /// The server.
+        server: ServerId,
+        /// Why.
+        reason: String,
     },
     /// The listener was so slow that events were dropped, the oldest first.
     Missed {

@@ -7,6 +7,7 @@ mod approvals;
 mod call;
 mod channels;
 mod client;
+mod discover;
 mod events;
 mod grants;
 mod review;
@@ -95,6 +96,16 @@ pub(crate) fn routes(runtime: Arc<Runtime>, access: &Arc<Access>) -> Router {
         ("/api/review", Operator, post(review::approve)),
         ("/api/routes/events", Viewer, get(events::follow)),
         ("/api/servers", Viewer, read(status::servers)),
+        (
+            "/api/servers/{server}/discover",
+            Viewer,
+            get(discover::last),
+        ),
+        (
+            "/api/servers/{server}/discover",
+            Operator,
+            post(discover::now),
+        ),
         ("/api/servers/{server}/drain", Operator, drain),
         ("/api/servers/{server}/undrain", Operator, undrain),
         ("/api/servers/{server}/weight", Operator, weigh),

@@ -180,13 +180,15 @@ Hedges: second attempts at slow reads. Loop guard: failing calls that a session 
 
 pub(super) const EVENTS_HELP: &str = "\
 One line for each attempt of a call that a server got, or that no server could get, for each change
-of a server's health, for each session, user or value that is kept at a server, and for each tool
-that is not offered, or not under its own name. A slow reader gets the number of events it missed;
-no call waits for it. Ends with Ctrl-C, or with the gateway.
+of a server's health, for each session, user or value that is kept at a server, for each listing of
+a server's tools, and for each tool that is added, removed, refused, held, changed or renamed. A
+slow reader gets the number of events it missed; no call waits for it. Ends with Ctrl-C, or with the
+gateway.
 
 --json prints the events as GET /api/routes/events sends them, one JSON object a line; `type` is
-routeDecision, routeFailed, healthUpdate, affinitySet, affinityExpired, toolRefused, toolRenamed or
-missed.
+routeDecision, routeFailed, healthUpdate, affinitySet, affinityExpired, toolRegistered,
+toolUnregistered, toolRefused, toolHeld, toolChanged, toolRenamed, annotationsUpdated,
+discoveryCompleted, discoveryFailed, serverUp, serverDown or missed.
 
 Example:
   callward events --json | jq 'select(.type == \"healthUpdate\")'";

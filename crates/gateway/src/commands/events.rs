@@ -62,7 +62,7 @@ fn show(event: &str, as_json: bool, (_, describe): Stream) -> serde_json::Result
 
 /// What is said of each type of event; `{name}` stands for a member of it. Of several lines the
 /// first counts whose members are there.
-const LINES: [&str; 11] = [
+const LINES: [&str; 18] = [
     "routeDecision | decision  {set}.{tool}, attempt {attempt} -> {chosen}, {reason} ({strategy}, \
      {eligible} of {servers} eligible)",
     "routeFailed | failed    {set}.{tool}, attempt {attempt} -> no server ({strategy}, {eligible} \
@@ -71,10 +71,18 @@ const LINES: [&str; 11] = [
     "healthUpdate | health    {server} of {set}: {from} -> {to}, for {reason}",
     "affinitySet | affinity  {by} {key} in {set} goes to {server} for {ttl_ms}",
     "affinityExpired | affinity  {by} {key} in {set} leaves {server}: {reason}",
+    "toolRegistered | added     {set}.{tool}",
+    "toolUnregistered | removed   {set}.{tool}",
     "toolRefused | refused   {tool} of {server}: {reason}",
     "toolHeld | held      {set}.{tool} of {server}: {reason}: {fields}",
     "toolChanged | changed   {set}.{tool} of {server}: {fields}",
     "toolRenamed | renamed   {set}.{tool} is `{name}`: its own name belongs to another tool",
+    "annotationsUpdated | hints     {set}.{tool} is treated by other hints or rules",
+    "discoveryCompleted | listed    {server} of {set}: {listed} tools in {duration_ms} ({added} \
+     added, {changed} changed, {removed} removed, {refused} refused, {held} held)",
+    "discoveryFailed | unlisted  {server} of {set}: {error}",
+    "serverUp | up        {server} of {set}",
+    "serverDown | down      {server} of {set}: {reason}",
     "missed | missed    {events} events: this reader is too slow",
 ];
 
@@ -86,8 +94,9 @@ fn described(event: &Value) -> (String, Option<Tone>) {
     let line = lines.next();
     let tone = match kind {
         "routeDecision" => None,
-        "routeFailed" => Some(Tone::Bad),
-        "affinitySet" | "affinityExpired" => Some(Tone::Aside),
+        "routeFailed" | "discoveryFailed" | "serverDown" => Some(Tone::Bad),
+        "affinitySet" | "affinityExpired" | "discoveryCompleted" => Some(Tone::Aside),
+        "serverUp" => Some(Tone::Good),
         _ => Some(Tone::Doubtful),
     };
     let unknown = || "other     an event that this version does not know".to_owned();
@@ -141,6 +150,18 @@ mod tests {
                changed   shop.get of a: ["name"]"#,
             r#"{"type":"toolRenamed","set":"shop","tool":"find","name":"shop__find"} =>
                renamed   shop.find is `shop__find`: its own name belongs to another tool"#,
+            r#"{"type":"toolRegistered","set":"shop","tool":"get"} => added     shop.get"#,
+            r#"{"type":"toolUnregistered","set":"shop","tool":"get"} => removed   shop.get"#,
+            r#"{"type":"annotationsUpdated","set":"shop","tool":"get"} =>
+               hints     shop.get is treated by other hints or rules"#,
+            r#"{"type":"discoveryCompleted","set":"s","server":"a","listed":7,"added":6,"changed":5,
+                "removed":4,"refused":3,"held":2,"duration_ms":2000} =>
+            listed    a of s: 7 tools in 2s (6 added, 5 changed, 4 removed, 3 refused, 2 held)"#,
+            r#"{"type":"discoveryFailed","set":"shop","server":"a","error":"late"} =>
+               unlisted  a of shop: late"#,
+            r#"{"type":"serverUp","set":"shop","server":"a"} => up        a of shop"#,
+            r#"{"type":"serverDown","set":"shop","server":"a","reason":"gone"} =>
+               down      a of shop: gone"#,
             r#"{"type":"missed","events":3} => missed    3 events: this reader is too slow"#,
             r#"{"type":"new","x":1} => other     an event that this version does not know"#,
         ] {

@@ -102,6 +102,11 @@ impl Place {
         })
     }
 
+    /// Returns `true` if its servers were started for the command, and so were just listed.
+    pub(crate) fn is_own(&self) -> bool {
+        self.own.is_some()
+    }
+
     /// Stops what was started for the command.
     pub(crate) async fn end(self) {
         if let Some(own) = self.own {

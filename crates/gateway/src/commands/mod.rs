@@ -6,6 +6,7 @@ pub(crate) mod audit;
 pub(crate) mod call;
 pub(crate) mod check;
 pub(crate) mod demo;
+pub(crate) mod discover;
 pub(crate) mod events;
 pub(crate) mod explain;
 pub(crate) mod from;

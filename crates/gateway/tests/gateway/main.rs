@@ -15,6 +15,7 @@ mod cli;
 mod clients;
 mod connections;
 mod credentials;
+mod discover;
 mod drain;
 mod events;
 mod failing;

@@ -380,9 +380,8 @@ impl Upstream {
 
     /// Returns `true` if an error says that the server has no tools, only prompts or resources.
     fn has_no_tools(&self, error: &RequestError) -> bool {
-        let declares_tools = |info: Arc<ServerInfo>| info.methods.contains(&Method::CallTool);
         matches!(error, RequestError::Refused(error) if error.code == code::METHOD_NOT_FOUND)
-            && !self.server_info().is_some_and(declares_tools)
+            && !self.declares_tools()
     }
 
     async fn all_pages_in_time(&self, watch: Option<Watch>) -> Result<Pages, ToolError> {
@@ -507,6 +506,15 @@ impl ToolServer for Upstream {
         watch: Watch,
     ) -> BoxFuture<'_, Result<Vec<ToolDefinition>, ToolError>> {
         Box::pin(self.list(Some(watch)))
+    }
+
+    fn declares_tools(&self) -> bool {
+        let info = self.server_info();
+        info.is_some_and(|info| info.methods.contains(&Method::CallTool))
+    }
+
+    fn version(&self) -> Option<String> {
+        self.server_info()?.software.clone()
     }
 
     fn call(&self, mut call: ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {

@@ -1,5 +1,7 @@
 //! The description that a server gives of itself.
 
+use std::collections::HashMap;
+
 use callward_core::{List, Method};
 use serde::Deserialize;
 use serde_json::Value;
@@ -9,6 +11,9 @@ use crate::wire::{Era, KNOWN_VERSIONS, LATEST, meta, tasks};
 
 /// The most that is kept of the instructions, in bytes.
 const MOST: usize = 16 << 10;
+
+/// The longest version of a server's software, in bytes.
+const MOST_VERSION: usize = 64;
 
 /// The end of instructions that were cut.
 const MARK: &str = "\n[cut]";
@@ -21,6 +26,8 @@ pub struct ServerInfo {
     pub era: Era,
     /// The revision agreed on.
     pub version: String,
+    /// The version of the server's software. Longer ones are cut at 64 bytes.
+    pub software: Option<String>,
     /// Its instructions to the model. Longer ones are cut at 16 KiB, with `[cut]` at the end.
     pub instructions: Option<String>,
     /// The methods it answers, by its capabilities.
@@ -50,6 +57,8 @@ struct Discovered<'a> {
     #[serde(borrow)]
     capabilities: &'a RawValue,
     instructions: Option<String>,
+    #[serde(borrow, rename = "_meta")]
+    meta: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -59,6 +68,20 @@ struct Initialized<'a> {
     #[serde(borrow)]
     capabilities: &'a RawValue,
     instructions: Option<String>,
+    #[serde(borrow)]
+    server_info: Option<&'a RawValue>,
+}
+
+/// Reads the version of the software from what describes it.
+fn software(implementation: Option<&RawValue>) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Implementation {
+        version: String,
+    }
+    let read = serde_json::from_str(implementation?.get());
+    let Implementation { mut version } = read.ok()?;
+    version.truncate(version.floor_char_boundary(MOST_VERSION));
+    Some(version)
 }
 
 impl ServerInfo {
@@ -67,6 +90,7 @@ impl ServerInfo {
         Self {
             era: Era::of(version),
             version: version.to_owned(),
+            software: None,
             instructions: None,
             methods: Vec::new(),
             logging: false,
@@ -117,8 +141,14 @@ impl ServerInfo {
         if !versions.iter().any(|version| version == LATEST) {
             return Ok(Err(versions));
         }
+        let meta = found
+            .meta
+            .and_then(|meta| serde_json::from_str(meta.get()).ok());
+        let implementation =
+            meta.and_then(|mut meta: HashMap<String, &RawValue>| meta.remove(meta::SERVER_INFO));
         Ok(Ok(Self {
             names_legacy: shares_legacy(&versions),
+            software: software(implementation),
             ..Self::offering(LATEST, found.capabilities, found.instructions)
         }))
     }
@@ -129,6 +159,7 @@ impl ServerInfo {
             protocol_version: version,
             capabilities,
             instructions,
+            server_info,
         } = serde_json::from_slice(raw)
             .map_err(|error| format!("its `initialize` result cannot be read: {error}"))?;
         if !KNOWN_VERSIONS.contains(&version.as_str()) {
@@ -137,7 +168,10 @@ impl ServerInfo {
                 "it speaks revision {version:?}; known here are {known}"
             ));
         }
-        Ok(Self::offering(&version, capabilities, instructions))
+        Ok(Self {
+            software: software(server_info),
+            ..Self::offering(&version, capabilities, instructions)
+        })
     }
 }
 
@@ -188,6 +222,7 @@ mod tests {
             "_meta":{"io.modelcontextprotocol/serverInfo":{"name":"x","version":"1"}}}"#;
         let info = ServerInfo::discovered(raw).unwrap().unwrap();
         assert!(info.announces == [List::Tools] && info.names_legacy);
+        assert_eq!(info.software.as_deref(), Some("1"));
         // numbers that no tree holds hide nothing
         let odd = br#"{"x":1e400,"supportedVersions":["2026-07-28"],"capabilities":{"x":1e400}}"#;
         assert!(ServerInfo::discovered(odd).unwrap().is_ok());
