@@ -5,8 +5,8 @@
 #   GATEWAY=path scripts/interop.sh      through another binary
 #   GATEWAY=none scripts/interop.sh      clients and servers directly: checks the checks
 #   scripts/interop.sh list effects      only some of:
-#                                        list use serve inspector effects kill remote oauth
-#                                        approvals
+#                                        list use serve inspector effects kill upgrades
+#                                        remote oauth approvals
 #
 # Everything it needs, in pinned versions, is installed below .interop/ once and then reused.
 # Needs npm, Python 3.10 or later with venv, git and pgrep. Ends with `N passed, N failed`.

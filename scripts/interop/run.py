@@ -20,6 +20,7 @@ import oauth
 import raw
 import remote
 import stage
+import upgrades
 
 
 def listings(report, work, server):
@@ -175,8 +176,8 @@ def guarded(report, name, step, *arguments):
 
 
 def main():
-    parts = set(sys.argv[1:]) or {"list", "use", "serve", "inspector", "effects", "kill", "remote",
-                                "oauth", "approvals"}
+    parts = set(sys.argv[1:]) or {"list", "use", "serve", "inspector", "effects", "kill", "upgrades",
+                                "remote", "oauth", "approvals"}
     report, lists = stage.Report(), {}
     work = tempfile.mkdtemp(prefix="callward-interop-")
     print(f"gateway: {stage.GATEWAY or 'none, servers directly'}; logs: {work}", flush=True)
@@ -188,7 +189,7 @@ def main():
     if "serve" in parts:
         guarded(report, "serve", together, work, lists)
     for name, step in (("inspector", inspector), ("effects", effects.run), ("kill", faults.run),
-                       ("remote", remote.run), ("oauth", oauth.run)):
+                       ("upgrades", upgrades.run), ("remote", remote.run), ("oauth", oauth.run)):
         if name in parts:
             guarded(report, name, step, work)
     if "approvals" in parts:
