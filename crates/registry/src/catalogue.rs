@@ -29,7 +29,7 @@ pub struct Entry {
     client_name: Arc<str>,
     listed: Bytes,
     /// What the operator changes of it.
-    shown: Option<Shown>,
+    shown: Option<Box<Shown>>,
 }
 
 impl Entry {
@@ -64,7 +64,7 @@ impl Entry {
             tool: tool.clone(),
             client_name,
             listed: nest_ours(&renamed)?.unwrap_or(renamed),
-            shown: shown.cloned(),
+            shown: shown.cloned().map(Box::new),
         })
     }
 
@@ -90,7 +90,7 @@ impl Entry {
 
     /// Returns what the operator changes of it.
     pub(crate) fn shown(&self) -> Option<&Shown> {
-        self.shown.as_ref()
+        self.shown.as_deref()
     }
 
     /// Returns the arguments that the tool gets for those of a call: with the ones that are
