@@ -233,7 +233,12 @@ async fn annotate(context: Context, asked: Annotate) -> Answer {
         Ok((added, tokens(&hydrate(None, &toolset.notes_of(&tool)))))
     });
     let (added, size) = changed.await?;
-    let skipped = notes.iter().filter(|note| !added.contains(note));
+    // of two equal ones, one is added
+    let mut left: Vec<_> = added.iter().collect();
+    let skipped = notes.iter().filter(|note| {
+        let place = left.iter().position(|added| added == note);
+        place.map(|place| left.swap_remove(place)).is_none()
+    });
     let mut warnings: Vec<_> = skipped
         .map(|note| format!("the annotation `{}` exists already: skipped", note.name))
         .collect();

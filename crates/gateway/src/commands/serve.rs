@@ -64,6 +64,7 @@ pub(crate) async fn run(mut args: Serve, state: Option<&StateDir>, log: &Log) ->
     }
     if args.check {
         log.start(None);
+        Toolsets::open(&config, args.config.as_deref(), state)?;
         return check(args.config.as_deref(), &config, args.json);
     }
     shutdown::ignore_hangup()?;

@@ -140,17 +140,15 @@ async fn a_session_equips_a_toolset_and_notes_outlive_the_gateway() {
     assert_eq!(added["toolset"], "work");
     assert_eq!(added["tool"]["namespacedName"], "orders.get_order");
     assert_eq!([&added["successCount"], &added["errorCount"]], [2, 0]);
-    let mut more = notes(&["limits", "third"]);
+    let mut more = notes(&["limits", "third", "third"]);
     more["notes"][0]["note"] = "Other words".into();
     let more = data(&agent.call("add-tool-annotation", more).await);
-    assert_eq!([&more["successCount"], &more["errorCount"]], [1, 1]);
-    assert!(
-        more["warnings"][0]
-            .as_str()
-            .unwrap()
-            .contains("`limits` exists already"),
-        "{more}"
-    );
+    assert_eq!([&more["successCount"], &more["errorCount"]], [1, 2]);
+    for (at, name) in [(0, "limits"), (1, "third")] {
+        let warning = more["warnings"][at].as_str().unwrap();
+        let exists = format!("`{name}` exists already");
+        assert!(warning.contains(&exists), "{more}");
+    }
     let hydrated = with_notes(&own, &["usage", "limits", "third"]);
     assert_eq!(
         description(&listed(&agent).await, "orders__get_order"),
@@ -473,4 +471,11 @@ async fn a_tool_of_a_server_never_has_the_name_of_a_built_in_one() {
         said.contains("no server or set with the name `builtin`"),
         "{said}"
     );
+    let damaged = file("{\n  \"version\": 1,\n".to_owned());
+    let place = damaged.path().to_str().unwrap();
+    let config = file(format!("{ON}path = {}\n{server}", json!(place)));
+    let path = config.path().to_str().unwrap();
+    let refused = ends(&["serve", "--check", "--config", path]).await;
+    let said = text(&refused.stderr);
+    assert!(!refused.status.success() && said.contains(place), "{said}");
 }
