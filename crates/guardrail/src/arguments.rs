@@ -126,8 +126,7 @@ fn checked(guardrails: Option<&Guardrails>, call: ToolCall) -> Result<Checked, A
         None => Ok(()),
     };
     fits.map_err(|why| {
-        let name = call.tool().name();
-        let text = format!("the arguments do not fit the input schema of `{name}`: {why}");
+        let text = format!("the arguments do not fit the tool's input schema: {why}");
         call.decided(|| Decision::new(Stage::Guardrail, Verdict::Refused, text.clone()));
         Ok(ToolOutput::error_text(text))
     })?;

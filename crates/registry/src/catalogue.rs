@@ -88,6 +88,13 @@ impl Entry {
         &self.listed
     }
 
+    /// Returns the description that clients see.
+    #[must_use]
+    pub fn description(&self) -> Option<&str> {
+        let shown = self.shown().and_then(|shown| shown.description.as_deref());
+        shown.or(self.tool.definition.description.as_deref())
+    }
+
     /// Returns what the operator changes of it.
     pub(crate) fn shown(&self) -> Option<&Shown> {
         self.shown.as_deref()

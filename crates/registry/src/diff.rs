@@ -4,7 +4,7 @@ use std::fmt;
 
 use callward_core::{Annotations, Direction};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// One difference between two definitions of a tool.
 ///
@@ -13,8 +13,8 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct FieldChange {
-    /// `name`, `title`, `description`, a hint, or the path of a part of a schema, such as
-    /// `inputSchema.properties.path.type`.
+    /// `name`, `title`, `description`, a hint, the path of a part of a schema, such as
+    /// `inputSchema.properties.path.type`, or another member that the server lists.
     pub field: String,
     /// What it was; `null` for what is added.
     pub from: Value,
@@ -71,7 +71,14 @@ impl fmt::Display for FieldChange {
 /// Compares the parts of two definitions that count.
 pub(crate) fn changes(from: &Value, to: &Value) -> Vec<FieldChange> {
     let mut found = Vec::new();
-    for field in ["title", "description", "inputSchema", "outputSchema"] {
+    let mut fields = vec!["title", "description", "inputSchema", "outputSchema"];
+    let members = [from, to].into_iter().filter_map(Value::as_object);
+    for name in members.flat_map(Map::keys) {
+        if name != "annotations" && !fields.contains(&name.as_str()) {
+            fields.push(name);
+        }
+    }
+    for field in fields {
         walk(field, &from[field], &to[field], &mut found);
     }
     let hints = |of: &Value| Annotations::deserialize(&of["annotations"]).unwrap_or_default();

@@ -59,12 +59,12 @@ impl Index {
             let name = entry.client_name().to_lowercase().replace('\n', " ");
             index.names.push_str(&name);
             index.names.push('\n');
-            let description = tool.definition.description.as_deref();
+            let shown = entry.shown().and_then(|shown| shown.name.as_deref());
             let mut own: HashMap<String, f32> = HashMap::new();
             let texts = [
-                (NAME, Some(tool.name().as_str())),
+                (NAME, shown.or_else(|| Some(tool.name().as_str()))),
                 (TITLE, metadata.title.as_deref()),
-                (DESCRIPTION, description),
+                (DESCRIPTION, entry.description()),
             ];
             let arguments = metadata.arguments.iter();
             let arguments = arguments.map(|name| (DESCRIPTION, Some(name.as_str())));

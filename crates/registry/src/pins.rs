@@ -104,19 +104,29 @@ impl From<Value> for Pin {
     }
 }
 
+/// The members of a definition that count otherwise, or that no model reads.
+const UNREAD: [&str; 5] = ["name", "annotations", "icons", "_meta", "execution"];
+
 impl Pin {
     fn of(definition: &ToolDefinition) -> Self {
         let text = std::str::from_utf8(&definition.raw).unwrap_or_default();
         let members = Members::read(text);
         let mut parts = Map::new();
-        for name in ["title", "description", "inputSchema", "outputSchema"] {
-            let part = members.as_ref().ok().and_then(|members| members.last(name));
-            if let Some(part) = part.filter(|part| part.get() != "null") {
-                parts.insert(name.to_owned(), value(part));
+        for (name, part) in members.iter().flat_map(Members::iter) {
+            if UNREAD.contains(&name) || part.get() == "null" {
+                continue;
             }
+            let part = match parts.remove(name) {
+                // which of the two counts depends on the parser
+                Some(first) => Value::from(vec![first, value(part)]),
+                None => value(part),
+            };
+            parts.insert(name.to_owned(), part);
         }
         let mut hints = definition.annotations.clone();
-        hints.vendor.clear();
+        for (name, value) in std::mem::take(&mut hints.vendor) {
+            parts.insert(format!("annotations.{name}"), value);
+        }
         parts.insert(
             "annotations".to_owned(),
             serde_json::to_value(hints).unwrap_or_default(),

@@ -194,9 +194,15 @@ impl Registry {
             Some((_, old)) => *old = listing,
             None => entry.servers.push((server.clone(), listing)),
         }
+        // what another server of the set lists may be looser than what is approved now
+        let changes = match followed.is_empty() || entry.servers.len() < 2 {
+            true => entry.merge(set),
+            false => state.read_again(set),
+        };
+        let followed = followed.into_iter().chain(changes.followed).collect();
         let changes = Changes {
             followed,
-            ..entry.merge(set)
+            ..changes
         };
         self.publish(&mut state, set, changes)
     }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::model::{Note, Toolset};
 use crate::notes::hydrate;
-use crate::refer::{ToolRef, namespaced, ref_id};
+use crate::refer::{ToolRef, ref_id};
 
 /// Finds the tools of references in one catalogue.
 #[derive(Debug)]
@@ -52,7 +52,10 @@ impl<'a> Resolver<'a> {
     /// the reference to a tool of another one by the name of its own.
     fn named(&self, name: &str) -> Option<&'a Arc<Entry>> {
         let found = self.catalogue.find(name);
-        let is_exact = |entry: &&Arc<Entry>| namespaced(entry.tool()) == name;
+        let is_exact = |entry: &&Arc<Entry>| {
+            let rest = name.strip_prefix(entry.tool().set().as_str());
+            rest.and_then(|rest| rest.strip_prefix('.')) == Some(entry.tool().name().as_str())
+        };
         if found.as_ref().is_none_or(is_exact) {
             return found;
         }
@@ -84,8 +87,7 @@ impl View {
                 true => Vec::new(),
                 false => toolset.notes_of(&ToolRef::full(entry.tool())),
             };
-            let description = entry.tool().definition.description.as_deref();
-            let listed = with_notes(entry.listed(), description, &notes);
+            let listed = with_notes(entry.listed(), entry.description(), &notes);
             view.listed.insert(entry.client_name().to_owned(), listed);
         }
         view

@@ -74,14 +74,25 @@ impl Seen {
         })
     }
 
-    /// Finds the tool of a reference, unless the caller may not know of it.
-    fn find(&self, tool: &ToolRef) -> Result<&Arc<Entry>, String> {
-        let found = Resolver::new(&self.catalogue).find(tool);
-        let found = found.filter(|entry| self.context.may_know(entry));
-        found.ok_or_else(|| {
-            let shown: String = tool.to_string().chars().take(200).collect();
-            format!("no tool {shown:?}; list-available-tools has all tools")
-        })
+    /// Finds the tools of references, unless the caller may not know of one.
+    async fn find(&self, tools: Vec<ToolRef>) -> Result<Vec<Arc<Entry>>, String> {
+        let catalogue = self.catalogue.clone();
+        // to find one by its hash, those of all tools are computed
+        let found = tokio::task::spawn_blocking(move || {
+            let resolver = Resolver::new(&catalogue);
+            let found = tools.into_iter();
+            let found = found.map(|tool| (resolver.find(&tool).cloned(), tool));
+            found.collect::<Vec<_>>()
+        });
+        let found = found.await.map_err(|error| error.to_string())?.into_iter();
+        let found = found.map(|(found, tool)| {
+            let found = found.filter(|entry| self.context.may_know(entry));
+            found.ok_or_else(|| {
+                let shown: String = tool.to_string().chars().take(200).collect();
+                format!("no tool {shown:?}; list-available-tools has all tools")
+            })
+        });
+        found.collect()
     }
 
     /// Sets what the caller sees, and says so, or which path to use.
@@ -130,7 +141,7 @@ async fn list_available(context: Context, _: Nothing) -> Answer {
                 let mut tool = shown(entry);
                 tool["name"] = entry.client_name().into();
                 tool["serverName"] = tool["server"].take();
-                tool["description"] = json!(entry.tool().definition.description);
+                tool["description"] = json!(entry.description());
                 tool
             });
             let described: Vec<_> = described.collect();
@@ -151,14 +162,21 @@ async fn list_available(context: Context, _: Nothing) -> Answer {
 
 async fn build(context: Context, asked: Build) -> Answer {
     let seen = Seen::by(context)?;
-    let (name, mut tools) = (asked.name, Vec::new());
-    for tool in &asked.tools {
-        let stored = tool.to_tool(seen.find(tool)?.tool());
+    let (name, toolset) = (asked.name, Toolset::new(asked.description, asked.tools));
+    let mut toolset = toolset.map_err(|error| error.to_string())?;
+    let found = seen.find(toolset.tools.clone()).await?;
+    let mut tools = Vec::new();
+    for (tool, entry) in toolset.tools.iter().zip(&found) {
+        // a hash is that of one name, by which the tool is found at once
+        let stored = match tool.ref_id {
+            Some(_) => ToolRef::full(entry.tool()),
+            None => tool.to_tool(entry.tool()),
+        };
         if !tools.contains(&stored) {
             tools.push(stored);
         }
     }
-    let toolset = Toolset::new(asked.description, tools).map_err(|error| error.to_string())?;
+    toolset.tools = tools;
     let described = seen.describe(&name, &toolset);
     let added = name.clone();
     seen.toolsets
@@ -214,7 +232,8 @@ async fn annotate(context: Context, asked: Annotate) -> Answer {
     let seen = Seen::by(context)?;
     let active = seen.active.as_ref();
     let active = active.ok_or("no toolset is equipped: equip one, or connect to its path")?;
-    let entry = seen.find(&asked.tool_ref)?;
+    let found = seen.find(vec![asked.tool_ref.clone()]).await?;
+    let entry = found.first().ok_or("no tool")?;
     let full = ToolRef::full(entry.tool());
     if active.listed(entry).is_none() {
         return Err(format!(

@@ -134,14 +134,20 @@ fn trust_and_the_kind_of_change_decide_what_is_held() {
         ),
         // the same for people and models
         (
-            json!({"x-other": 1, "_meta": {"a": 1}, "title": null}),
+            json!({"_meta": {"a": 1}, "icons": [], "title": null}),
             "",
             [0; 9],
         ),
+        // a model may read what no specification names
+        (
+            json!({"x-other": 1}),
+            "x-other",
+            [0, 1, 1, 0, 0, 0, 0, 0, 0],
+        ),
         (
             json!({"annotations": {"destructive": true, "x-team": "a"}}),
-            "",
-            [0; 9],
+            "annotations.x-team",
+            [0, 1, 1, 0, 0, 0, 0, 0, 0],
         ),
     ] {
         for ((trust, hold), held) in ALL.into_iter().zip(held) {
@@ -288,6 +294,18 @@ fn another_replica_with_the_approved_definition_serves_on() {
     let offers = |by| bed.catalogue().offers(&server(by), &name("t"));
     assert_eq!((offers("one"), offers("two")), (false, true));
     assert_eq!(bed.catalogue().held()[0].server, server("one"));
+}
+
+#[test]
+fn a_replica_that_is_looser_than_a_later_approved_one_is_held() {
+    let bed = bed(Trust::Standard, Hold::Changes);
+    let loose = tool(json!({"annotations": {"readOnlyHint": true}}));
+    bed.add("s", "one", vec![definition(loose)]);
+    let changes = bed.add("s", "two", vec![definition(tool(json!({})))]);
+    assert_eq!((changes.followed.len(), changes.held.len()), (1, 1));
+    assert_eq!(bed.catalogue().held()[0].server, server("one"));
+    let offers = |by| bed.catalogue().offers(&server(by), &name("t"));
+    assert_eq!((offers("one"), offers("two")), (false, true));
 }
 
 #[test]

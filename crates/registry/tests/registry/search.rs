@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use callward_core::Trust;
-use callward_registry::{Catalogue, Query, SetOptions};
+use callward_registry::{Catalogue, Query, SetOptions, Shown};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::bed::{Bed, prefixed};
+use crate::bed::{Bed, name, prefixed};
 
 fn query(fields: &str) -> Query {
     let mut query = Query::default();
@@ -196,5 +196,23 @@ proptest! {
             query.offset += size;
         }
         prop_assert_eq!(pages, whole);
+    }
+}
+
+#[test]
+fn a_search_reads_the_name_and_description_that_clients_see() {
+    let mut options = SetOptions::default();
+    let mut shown = Shown::default();
+    shown.name = Some("edit".to_owned());
+    shown.description = Some("Edits one item of the store.".to_owned());
+    options.shown.insert(name("update_item"), shown);
+    let bed = Bed::with([("s", options)]);
+    bed.list(
+        "s",
+        [json!({"name": "update_item", "description": "Updates it."})],
+    );
+    for (word, expected) in [("edit", "edit"), ("store", "edit"), ("updates", "")] {
+        let query = format!("text={word}");
+        assert_eq!(found(&bed.catalogue(), &query), expected, "{word}");
     }
 }
