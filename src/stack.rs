@@ -13,7 +13,7 @@ use callward_core::{
 };
 use callward_limit::{PrincipalLimitLayer, RateLimitLayer};
 use callward_loopguard::LoopGuardStats;
-use callward_registry::{ApproveError, Catalogue, KeptName};
+use callward_registry::{AcceptError, ApproveError, Catalogue, KeptName, Suggestion};
 use callward_retry::hedge::HedgeStats;
 use callward_retry::{BudgetStatus, RetryStats};
 use callward_router::{RouteEvent, Router, SetStats};
@@ -189,6 +189,29 @@ impl Stack {
         let changes = shared.registry.approve(set, tool, digest)?;
         shared.follow(set, &changes);
         Ok(())
+    }
+
+    /// Returns the changes of plans that calls so far suggest, such as longer timeouts, each with
+    /// its evidence. None applies before it is [accepted](Self::accept). May wait for a list that
+    /// is registered.
+    #[must_use]
+    pub fn suggestions(&self) -> Vec<Suggestion> {
+        self.0.shared.registry.suggestions()
+    }
+
+    /// Accepts the suggestion with this id: from now on its hints count as the operator's for this
+    /// definition of the tool, where [`Server::override_tool`](crate::Server::override_tool) states
+    /// nothing else.
+    ///
+    /// Blocks where the pins are written to a [`PinStore`](callward_registry::PinStore).
+    ///
+    /// # Errors
+    ///
+    /// [`AcceptError`]; then nothing has changed.
+    pub fn accept(&self, id: &str) -> Result<Suggestion, AcceptError> {
+        let (accepted, changes) = self.0.shared.registry.accept(id)?;
+        self.0.shared.follow_hints(&accepted.set, &changes);
+        Ok(accepted)
     }
 
     /// Lists the tools of a server again, or waits for a listing that runs. Returns its state when

@@ -23,6 +23,7 @@ mod runtime_changes;
 mod safe_calls;
 mod servers;
 mod statistics;
+mod suggestions;
 /// The decision trail: what is reported of a call is what happened to it, and what was expected.
 mod trail {
     mod agree;

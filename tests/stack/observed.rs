@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use callward::cache::CacheConfig;
-use callward::core::{Field, FreshnessMode, Source};
-use callward::{Annotations, Effect, Server, Stack, ToolSpec, Tools};
+use callward::core::{Field, FreshnessMode, Limits, Source};
+use callward::{Annotations, Effect, Server, Stack, Tool, ToolSpec, Tools};
 use fastrand::Rng;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -112,26 +112,40 @@ fn names(seen: &[(String, Field, String)]) -> Vec<(String, Field)> {
     names.collect()
 }
 
-/// Prints where the sources ended.
+/// Prints where the sources ended, as a table of `docs/annotations.md`.
 #[expect(clippy::print_stdout, reason = "a table to read")]
 fn print(stack: &Stack) {
     let lifetimes = stack.learned_lifetimes();
+    println!("| tool | effect | source | repeated reads that differ | first backoff |");
     for (id, tool, _) in SERVERS {
-        let name = format!("{id}.{tool}");
-        let catalogue = stack.catalogue();
-        let of = catalogue.find_any(&name).unwrap().tool().clone();
+        let of = find(stack, &format!("{id}.{tool}"));
         let field = match tool {
             "set_user" => Field::Idempotent,
             _ => Field::ReadOnly,
         };
-        let lifetime = lifetimes.get(&(of.set().clone(), of.name().clone()));
-        let lifetime = lifetime.map_or_else(String::new, |it| format!("; {it}"));
-        let effect = of.plan().effect;
+        let learned = lifetimes.get(&(of.set().clone(), of.name().clone()));
+        let differ = learned.map_or_else(String::new, |it| {
+            format!("{} of {}", it.different, it.repeats)
+        });
         println!(
-            "{name:<20} {effect:<10} {}{lifetime}",
-            of.resolved.why(field)
+            "| `{id}`: `{tool}` | {} | {} | {differ} | {:?} |",
+            of.plan().effect,
+            of.resolved.why(field),
+            first_backoff(&of)
         );
     }
+}
+
+fn find(stack: &Stack, name: &str) -> Arc<Tool> {
+    let catalogue = stack.catalogue();
+    catalogue.find_any(name).unwrap().tool().clone()
+}
+
+/// The first pause before a retry: the plan's, or what is learned.
+fn first_backoff(tool: &Tool) -> Duration {
+    let usual = tool.attempts().and_then(|attempts| attempts.usual());
+    let learned = usual.map(Limits::backoff_for).unwrap_or_default();
+    learned.max(tool.plan().limits.first_backoff)
 }
 
 #[tokio::test(start_paused = true)]
@@ -164,10 +178,10 @@ async fn each_server_that_lies_gets_the_plan_of_what_it_does() {
     print(&stack);
     let seen = observed(&stack);
     assert_eq!(names(&seen), expected());
-    let effect = |stack: &Stack, name: &str| {
-        let catalogue = stack.catalogue();
-        catalogue.find_any(name).unwrap().tool().plan().effect
-    };
+    let effect = |stack: &Stack, name: &str| find(stack, name).plan().effect;
+    let backoff = |name: &str| first_backoff(&find(&stack, name)).as_millis();
+    assert_eq!(backoff("slow.get_report"), 2_000);
+    assert_eq!(backoff("honest.get_order"), 100);
     assert_eq!(effect(&stack, "writes.get_status"), Effect::Mutating);
     assert_eq!(effect(&stack, "honest.get_order"), Effect::ReadOnly);
     assert_eq!(effect(&stack, "fails.set_user"), Effect::Mutating);

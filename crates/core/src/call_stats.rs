@@ -1,14 +1,19 @@
 //! The live counts of one tool: atomics that calls add to without a lock.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use arc_swap::ArcSwapOption;
 use serde::Serialize;
 
 /// Counts the calls of one tool. It takes memory from the first call on.
 #[derive(Debug, Default)]
-pub struct CallStats(OnceLock<Box<Counters>>);
+pub struct CallStats {
+    calls: OnceLock<Box<Counters>>,
+    /// The attempts of its calls, and the version of the tool that had them.
+    attempts: ArcSwapOption<(u64, Arc<Self>)>,
+}
 
 /// Durations are counted in buckets: four for each power of two of microseconds, up to over an
 /// hour.
@@ -24,6 +29,9 @@ struct Counters {
 }
 
 impl CallStats {
+    /// How many calls say how long one usually takes.
+    pub const ENOUGH: u64 = 20;
+
     /// Counts a call that was answered without running: from the cache, or by the run of another.
     pub fn count_cached(&self) {
         self.counters().cached.fetch_add(1, Relaxed);
@@ -41,10 +49,30 @@ impl CallStats {
         }
     }
 
+    /// Counts an attempt of a call of this version of the tool. Those of other versions are
+    /// forgotten.
+    pub fn count_attempt(&self, version: u64, took: Duration, failed: bool) {
+        let counts = self.attempts(version).unwrap_or_else(|| {
+            let counts = Arc::<Self>::default();
+            let new = (version, counts.clone());
+            self.attempts.store(Some(Arc::new(new)));
+            counts
+        });
+        counts.count(took, failed);
+    }
+
+    /// Returns the counts of the attempts of this version of the tool, if there are some.
+    #[must_use]
+    pub fn attempts(&self, version: u64) -> Option<Arc<Self>> {
+        let known = self.attempts.load();
+        let (_, counts) = &**known.as_ref().filter(|known| known.0 == version)?;
+        Some(counts.clone())
+    }
+
     /// Returns the counts now.
     #[must_use]
     pub fn totals(&self) -> CallTotals {
-        let Some(counters) = self.0.get() else {
+        let Some(counters) = self.calls.get() else {
             return CallTotals::default();
         };
         let [cached, ran, failed, micros] = [
@@ -64,11 +92,20 @@ impl CallStats {
         }
     }
 
+    /// Returns the mean duration; `None` before enough calls ran.
+    #[must_use]
+    pub fn usual(&self) -> Option<Duration> {
+        let counters = self.calls.get()?;
+        let ran = counters.ran.load(Relaxed);
+        let micros = || counters.micros.load(Relaxed) / ran;
+        (ran >= Self::ENOUGH).then(|| Duration::from_micros(micros()))
+    }
+
     /// Returns a duration in milliseconds that 99 of 100 calls that ran did not exceed; at most a
     /// quarter above the shortest such duration. `None` if none ran.
     #[must_use]
     pub fn p99_ms(&self) -> Option<f64> {
-        let durations = self.0.get()?.durations.each_ref();
+        let durations = self.calls.get()?.durations.each_ref();
         let durations = durations.map(|count| count.load(Relaxed));
         let ran: u64 = durations.iter().sum();
         let rank = (ran * 99).div_ceil(100).max(1);
@@ -81,7 +118,7 @@ impl CallStats {
     }
 
     fn counters(&self) -> &Counters {
-        self.0.get_or_init(|| {
+        self.calls.get_or_init(|| {
             Box::new(Counters {
                 cached: AtomicU64::new(0),
                 ran: AtomicU64::new(0),

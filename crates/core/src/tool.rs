@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::refine::{Applied, Refinements};
 use crate::{
@@ -191,6 +192,24 @@ impl Tool {
     /// Returns the digest of the definition: another definition under the same name has another.
     pub fn digest(&self) -> u128 {
         self.digest
+    }
+
+    /// Counts an attempt that a server answered, or that the attempt timeout ended: then it failed.
+    pub fn count_attempt(&self, took: Duration, failed: bool) {
+        if let Some(stats) = &self.stats {
+            stats.count_attempt(self.version(), took, failed);
+        }
+    }
+
+    /// Returns the counts of the attempts of this definition with this attempt timeout, if there
+    /// are some.
+    pub fn attempts(&self) -> Option<Arc<CallStats>> {
+        self.stats.as_ref()?.attempts(self.version())
+    }
+
+    fn version(&self) -> u64 {
+        let timeout = self.plan.limits.attempt_timeout.as_nanos();
+        (self.digest ^ timeout) as u64
     }
 }
 

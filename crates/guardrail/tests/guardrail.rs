@@ -94,10 +94,7 @@ async fn arguments_that_do_not_fit_the_schema_are_not_sent() {
         assert_eq!(layer.refusal(&one).is_none(), sent);
         let answer = service.oneshot(one).await.unwrap();
         assert_eq!(answer.is_error(), !sent);
-        assert_eq!(
-            answer.to_text().contains("schema of `remove`: other text"),
-            !sent
-        );
+        assert_eq!(answer.to_text().contains("schema: other text"), !sent);
         assert_eq!(server.started() - before, usize::from(sent));
     }
 }

@@ -41,6 +41,7 @@ mod search;
 mod set;
 mod shown;
 mod state;
+mod suggest;
 pub mod uri;
 mod verify;
 
@@ -54,3 +55,4 @@ pub use registry::{Changes, Registry};
 pub use rewrite::{Path, rewrite};
 pub use search::{CatalogueStats, Found};
 pub use shown::Shown;
+pub use suggest::{AcceptError, Suggestion};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use callward_core::infer;
 use callward_core::{
-    CallPlan, CallStats, Hints, Inferred, Instances, Method, Observation, Refinements,
+    Annotations, CallPlan, CallStats, Hints, Inferred, Instances, Method, Observation, Refinements,
     ReplicaSetId, ServerId, Subject, Tool, ToolDefinition, ToolName, Trust, judge, readable,
 };
 
@@ -79,7 +79,9 @@ impl Listing {
             } else if names.contains(name) || held.contains(name) {
                 Err("listed twice".to_owned())
             } else {
-                bind(set, &definition, &inferred, (options, observed), &mut plans)
+                let accepted = review.accepted(&definition);
+                let options = (options, observed, accepted);
+                bind(set, &definition, &inferred, options, &mut plans)
             };
             if bound.is_ok()
                 && is_tool(&definition)
@@ -164,7 +166,7 @@ fn bind(
     set: &ReplicaSetId,
     definition: &ToolDefinition,
     inferred: &Inferred,
-    (options, observed): (&SetOptions, &Observed),
+    (options, observed, accepted): (&SetOptions, &Observed, Option<&Annotations>),
     plans: &mut Plans,
 ) -> Result<Tool, String> {
     if let Some(fault) = &definition.fault {
@@ -183,10 +185,13 @@ fn bind(
     let of_it = observed.get(&definition.name);
     let of_it = of_it.filter(|_| is_tool(definition));
     let of_it = of_it.filter(|(digest, _)| *digest == definition.digest());
+    let said = options.overrides.get(&definition.name);
+    let both = accepted.zip(said);
+    let both = both.map(|(accepted, said)| accepted.merge(said));
     let hints = Hints {
         server_defaults: Some(&options.defaults),
         observed: of_it.map_or(&[], |(_, seen)| seen),
-        operator: options.overrides.get(&definition.name),
+        operator: both.as_ref().or(said).or(accepted),
         ..Hints::new(inferred, &definition.annotations, trust)
     };
     let is_volatile = inferred.volatile.is_some();

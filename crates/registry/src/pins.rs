@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use std::{fmt, io};
 
 use callward_core::{
-    FingerprintKey, Members, ReplicaSetId, ServerId, ToolDefinition, ToolName, Trust,
+    Annotations, FingerprintKey, Members, ReplicaSetId, ServerId, ToolDefinition, ToolName, Trust,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -54,16 +54,22 @@ pub trait PinStore: fmt::Debug + Send + Sync {
 }
 
 /// The approved definitions of all tools.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pins(BTreeMap<ReplicaSetId, SetPins>);
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SetPins {
     /// The servers whose first list was taken as it was.
     servers: BTreeSet<ServerId>,
     tools: BTreeMap<ToolName, Pin>,
+    /// What an operator accepted of suggestions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    accepted: AcceptedHints,
 }
+
+/// Accepted hints, each with the digest of the definition that they are for.
+pub(crate) type AcceptedHints = BTreeMap<ToolName, (u128, Annotations)>;
 
 /// The parts of a definition that count, without the name.
 #[derive(Debug, Clone, Deserialize)]
@@ -212,6 +218,11 @@ impl Pins {
         }
     }
 
+    /// Returns the accepted hints of the tools of a set.
+    pub(crate) fn accepted(&mut self, set: &ReplicaSetId) -> &mut AcceptedHints {
+        &mut self.0.entry(set.clone()).or_default().accepted
+    }
+
     /// Starts the review of one server's list. `last` has the digests of its last one.
     pub(crate) fn review<'a>(
         &'a mut self,
@@ -324,6 +335,12 @@ impl Review<'_> {
             }
         }
         None
+    }
+
+    /// Returns the accepted hints of this definition.
+    pub(crate) fn accepted(&self, definition: &ToolDefinition) -> Option<&Annotations> {
+        let (digest, hints) = self.pins.accepted.get(&definition.name)?;
+        (*digest == definition.digest()).then_some(hints)
     }
 
     /// Returns why a definition is held that is not the approved one; `None` if it is not.

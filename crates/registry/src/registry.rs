@@ -15,6 +15,7 @@ use crate::names::KeptName;
 use crate::pins::{ApproveError, Held, ReviewOptions, ToolChange};
 use crate::set::WAITS;
 use crate::state::State;
+use crate::suggest::{AcceptError, Suggestion};
 
 /// The changes of one registration.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -141,6 +142,47 @@ impl Registry {
         let mut changes = state.read_again(&set);
         changes.followed.push(meant.change.clone());
         Ok(self.publish(&mut state, &set, changes))
+    }
+
+    /// Returns what calls suggest now. Nothing of it applies before it is
+    /// [accepted](Self::accept). May wait for a list that is registered.
+    #[must_use]
+    pub fn suggestions(&self) -> Vec<Suggestion> {
+        self.state.lock().suggestions()
+    }
+
+    /// Applies the suggestion with this id: its hints count as the operator's for this definition
+    /// of the tool, below those of [`SetOptions::overrides`]. May block on the
+    /// [`PinStore`](crate::PinStore).
+    ///
+    /// # Errors
+    ///
+    /// [`AcceptError`]; then nothing has changed.
+    pub fn accept(&self, id: &str) -> Result<(Suggestion, Changes), AcceptError> {
+        let mut state = self.state.lock();
+        let mut found = state.suggestions();
+        found.retain(|suggestion| suggestion.id == id);
+        let (Some(meant), true) = (found.pop(), found.is_empty()) else {
+            return Err(AcceptError::Unknown);
+        };
+        let Suggestion { set, tool, .. } = &meant;
+        let tools = state.sets.get(set).map_or(&[][..], |of| &of.tools);
+        let definition = tools.iter().find(|known| known.name() == tool);
+        let definition = definition.ok_or(AcceptError::Unknown)?.digest();
+        let accepted = state.review.pins.accepted(set);
+        let before = accepted.clone();
+        let hints = match accepted.get(tool) {
+            Some((of, hints)) if *of == definition => hints.merge(&meant.hints),
+            _ => meant.hints.clone(),
+        };
+        accepted.insert(tool.clone(), (definition, hints));
+        if let Err(error) = state.save() {
+            *state.review.pins.accepted(set) = before;
+            return Err(error.into());
+        }
+        let changes = state.read_again(set);
+        let changes = self.publish(&mut state, set, changes);
+        Ok((meant, changes))
     }
 
     /// Adds an observation of the definition of a tool with this [digest](callward_core::Tool), and

@@ -13,6 +13,7 @@ use crate::names::{NameTable, Starts};
 use crate::pins::{Hold, ReviewOptions, Rules, ToolChange};
 use crate::registry::Changes;
 use crate::set::{MAX_LISTED, Set, share};
+use crate::suggest::{Suggestion, longer_timeout};
 use crate::verify;
 
 #[derive(Debug, Default)]
@@ -141,7 +142,16 @@ impl State {
         found.collect()
     }
 
-    /// Writes what is approved.
+    /// Returns what calls suggest now, in the order of the sets.
+    pub(crate) fn suggestions(&self) -> Vec<Suggestion> {
+        let tools = self.sets.values().flat_map(|set| {
+            let tools = set.tools.iter();
+            tools.filter_map(|tool| longer_timeout(tool, &set.options))
+        });
+        tools.collect()
+    }
+
+    /// Writes what is approved and accepted.
     pub(crate) fn save(&mut self) -> io::Result<()> {
         let saved = self
             .review

@@ -17,7 +17,7 @@ use crate::deadline::ends_in_time;
 use crate::failure::{Stop, may_have_an_effect, rounded};
 use crate::pause::Pause;
 use crate::share::PaidShare;
-use crate::shared::{Shared, retry_of, time_left};
+use crate::shared::{Shared, first_backoff, retry_of, time_left};
 use crate::{RetryDecision, RetryOutcome, Step, classify};
 
 /// Decides after each attempt of a call whether and when there is another.
@@ -82,8 +82,7 @@ impl RetryPolicy {
         let attempts = self
             .attempts
             .get_or_insert_with(|| Box::new(Attempts::new(shared.pauses(call))));
-        let limits = &call.plan().limits;
-        let step = Step::new(retry_of(call), limits.first_backoff);
+        let step = Step::new(retry_of(call), first_backoff(call));
         let rest = if waits_for_breaker {
             // nothing was sent since the last pause, so it does not grow
             shared.pauses(call).next(&Step::new(0, step.first))
@@ -94,7 +93,7 @@ impl RetryPolicy {
             let why = "the schedule has no further pause".to_owned();
             Stop::because(RetryOutcome::Schedule, why)
         })?;
-        let usual = limits.estimated_duration;
+        let usual = call.plan().limits.estimated_duration;
         let mut pause = match wait {
             Some(wait) => {
                 // of the calls that wait together, one comes in the first step, two in the next,
@@ -103,7 +102,7 @@ impl RetryPolicy {
                 let steps = before.saturating_add(1).ilog2();
                 Pause {
                     wait,
-                    rest: rest.saturating_add(limits.first_backoff.saturating_mul(steps)),
+                    rest: rest.saturating_add(step.first.saturating_mul(steps)),
                     waiting: Some(waiting),
                 }
             }
@@ -116,9 +115,7 @@ impl RetryPolicy {
         if let Some(left) = left {
             if error.reopening.is_some() {
                 // it may end at any moment, so it is worth all the time there is
-                let needed = pause
-                    .rest
-                    .saturating_add(usual.unwrap_or(limits.first_backoff));
+                let needed = pause.rest.saturating_add(usual.unwrap_or(step.first));
                 pause.wait = pause.wait.min(left.saturating_sub(needed));
             }
             if !ends_in_time(left, pause.longest(), usual) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use callward_core::{Share, ToolCall};
+use callward_core::{Limits, Share, ToolCall};
 use fastrand::Rng;
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -48,7 +48,7 @@ impl Shared {
         match &self.schedule {
             Some(schedule) => schedule.schedule(),
             None => {
-                let first = call.plan().limits.first_backoff;
+                let first = first_backoff(call);
                 let rng = self.rng.lock().fork();
                 Box::new(self.config.backoff.pauses(first, rng))
             }
@@ -65,7 +65,7 @@ impl Shared {
             return;
         };
         let limits = &call.plan().limits;
-        let (first, retry) = (limits.first_backoff, retry_of(call));
+        let (first, retry) = (first_backoff(call), retry_of(call));
         let outlook = Outlook {
             left: deadline.saturating_duration_since(begin.into_std()),
             attempts: max_attempts.saturating_add(refused).saturating_sub(retry),
@@ -86,6 +86,15 @@ impl Shared {
 /// Returns the number of the retry that follows the current attempt, counted from 0.
 pub(crate) fn retry_of(call: &ToolCall) -> u32 {
     call.attempt().number.saturating_sub(1)
+}
+
+/// Returns the first step of the backoff: that of the plan, and at least that of the usual duration
+/// of the tool's attempts.
+pub(crate) fn first_backoff(call: &ToolCall) -> Duration {
+    let planned = call.plan().limits.first_backoff;
+    let attempts = call.tool().attempts();
+    let usual = attempts.and_then(|attempts| attempts.usual());
+    usual.map_or(planned, |usual| planned.max(Limits::backoff_for(usual)))
 }
 
 /// Returns the time to the call's deadline, if it has one.

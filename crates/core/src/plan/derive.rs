@@ -116,6 +116,12 @@ impl Profile {
 }
 
 impl Limits {
+    /// Returns the first backoff of calls that usually take this long: half of it, within bounds.
+    #[must_use]
+    pub fn backoff_for(usual: Duration) -> Duration {
+        (usual / 2).clamp(BACKOFF_RANGE.0, BACKOFF_RANGE.1)
+    }
+
     fn derive(hints: &Annotations, profile: &Profile) -> Self {
         let estimated_duration = hints
             .estimated_duration
@@ -126,7 +132,7 @@ impl Limits {
                 usual
                     .saturating_mul(profile.timeout_factor)
                     .clamp(TIMEOUT_RANGE.0, TIMEOUT_RANGE.1),
-                (usual / 2).clamp(BACKOFF_RANGE.0, BACKOFF_RANGE.1),
+                Self::backoff_for(usual),
             ),
             None => (profile.attempt_timeout, profile.first_backoff),
         };

@@ -93,7 +93,7 @@ pub(crate) fn routes(runtime: Arc<Runtime>, access: &Arc<Access>) -> Router {
         ("/api/missing", Viewer, missing),
         ("/api/requests", Operator, post(make_request)),
         ("/api/review", Viewer, get(review::list)),
-        ("/api/review", Operator, post(review::approve)),
+        ("/api/review", Operator, post(review::decide)),
         ("/api/routes/events", Viewer, get(events::follow)),
         ("/api/servers", Viewer, read(status::servers)),
         (

@@ -4,18 +4,22 @@ use clap::{Args, Subcommand};
 
 use super::Gateway;
 
-/// Show the changed tools that wait for approval, and approve them
+/// Show changed tools that wait for approval, and suggestions from calls; approve or accept them
 #[derive(Debug, Args)]
 #[command(after_help = "\
 What a server lists first is approved. A tool of a server that is not `trusted` is held if its hints
 get looser or its title, description or schemas change, and is neither listed nor called until it is
 approved here, or its server lists the approved definition again.
 
+Calls suggest a longer timeout for a tool that comes close to its own. It applies once accepted, as
+your own hint would, until the tool's definition changes. Hints in the config come first.
+
 Examples:
-  callward review                                what is held, and how it differs
+  callward review                                what is held or suggested, and why
   callward review approve shop.get_order
   callward review approve shop.get_order@3f9a12  only if its digest begins so
-  callward review approve --all")]
+  callward review approve --all
+  callward review accept 5e81b02c97d4            a suggestion")]
 pub(crate) struct Review {
     #[command(flatten)]
     pub(crate) gateway: Gateway,
@@ -33,5 +37,11 @@ pub(crate) enum ReviewCommand {
         /// All that are held
         #[arg(long, conflicts_with = "tools")]
         all: bool,
+    },
+    /// Apply suggestions
+    Accept {
+        /// The suggestions, as `callward review` lists them
+        #[arg(value_name = "ID", required = true)]
+        ids: Vec<String>,
     },
 }

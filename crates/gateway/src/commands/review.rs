@@ -1,4 +1,4 @@
-//! `callward review`: changed tools that wait for approval.
+//! `callward review`: changed tools that wait for approval, and what calls suggest.
 
 use std::process::ExitCode;
 
@@ -14,40 +14,75 @@ use crate::{api, plain};
 pub(crate) async fn run(args: Review, state: Option<&StateDir>) -> Outcome {
     let (remote, _) = api::gateway(&args.gateway, state).await?;
     let json = args.gateway.json;
-    let held: Value = remote.ask(&["review"], None).await?;
-    let held = items(&held);
-    let Some(ReviewCommand::Approve { tools, all }) = args.command else {
-        match json {
-            true => output::json(&held),
-            false if held.is_empty() => output::note("no tool is held for review"),
-            false => held.iter().for_each(|held| show(held)),
+    let order = match args.command {
+        Some(ReviewCommand::Accept { ids }) => json!({ "accept": ids }),
+        command => {
+            let found: Value = remote.ask(&["review"], None).await?;
+            let held = items(&found["held"]);
+            let meant = match command {
+                Some(ReviewCommand::Approve { all: true, .. }) => held,
+                Some(ReviewCommand::Approve { tools, .. }) => chosen(&held, &tools)?,
+                _ => {
+                    list(&found, json);
+                    return Ok(ExitCode::SUCCESS);
+                }
+            };
+            let each = meant.iter();
+            let each = each
+                .map(|it| json!({ "set": it["set"], "tool": it["tool"], "digest": it["digest"] }));
+            json!({ "approve": each.collect::<Vec<_>>() })
         }
-        return Ok(ExitCode::SUCCESS);
     };
-    let meant = match all {
-        true => held,
-        false => chosen(&held, &tools)?,
-    };
-    let approve: Vec<_> = meant
-        .iter()
-        .map(|held| json!({ "set": held["set"], "tool": held["tool"], "digest": held["digest"] }))
-        .collect();
-    let order = json!({ "approve": approve }).to_string();
+    let order = order.to_string();
     let results: Value = remote.ask(&["review"], Some(order.into())).await?;
     let mut failed = false;
     for result in items(&results) {
-        let (tool, error) = (named(result), result["error"].as_str());
+        let error = result["error"].as_str();
         failed |= error.is_some();
+        let of = match (result["set"].as_str(), &result["id"]) {
+            (None, id) => plain::line(id.as_str().unwrap_or_default()),
+            _ => named(result),
+        };
         match error {
             _ if json => {}
-            Some(error) => output::error(&format_args!("{tool}: {}", plain::line(error))),
-            None => output::line(format_args!("{tool} is approved")),
+            Some(error) => output::error(&format_args!("{of}: {}", plain::line(error))),
+            None if result["id"].is_string() => {
+                output::line(format_args!("{} is accepted", suggestion(result)));
+            }
+            None => output::line(format_args!("{of} is approved")),
         }
     }
     if json {
         output::json(&results);
     }
     Ok(ExitCode::from(u8::from(failed)))
+}
+
+/// Shows what is held and what is suggested.
+fn list(found: &Value, json: bool) {
+    let [held, suggested] = ["held", "suggestions"].map(|name| items(&found[name]));
+    match json {
+        true => output::json(found),
+        false if held.is_empty() && suggested.is_empty() => {
+            output::note("no tool is held for review, and nothing is suggested");
+        }
+        false => {
+            held.iter().for_each(|held| show(held));
+            for it in suggested {
+                let part = |name: &str| plain::line(it[name].as_str().unwrap_or_default());
+                let id = output::toned(part("id"), Tone::Doubtful);
+                output::line(format_args!("{id}  {}", suggestion(it)));
+                output::line(format_args!("  {}", part("evidence")));
+            }
+        }
+    }
+}
+
+/// What a suggestion changes.
+fn suggestion(it: &Value) -> String {
+    let part = |name: &str| plain::line(it[name].as_str().unwrap_or_default());
+    let (change, from, to) = (part("change"), part("from"), part("to"));
+    format!("{}: {change} {from} -> {to}", named(it))
 }
 
 /// Finds what is named `SET.TOOL` or `SET.TOOL@DIGEST`.

@@ -40,7 +40,8 @@ fn tools(wipe: &Value, get: &str, put: &str) -> Value {
 /// Waits until this many tools are held, and returns them.
 async fn held(gateway: &Gateway, count: usize) -> Vec<Value> {
     until("what is held", || async {
-        let held: Vec<Value> = gateway.json("/api/review").await;
+        let found: Value = gateway.json("/api/review").await;
+        let held = found["held"].as_array().unwrap().clone();
         (held.len() == count).then_some(held)
     })
     .await
@@ -190,6 +191,64 @@ async fn a_rug_pull_is_held_shown_and_approved_by_one_command() {
         .collect();
     assert_eq!(by[0], r#""get" ["description"] "operator""#);
     assert_eq!(by.len(), 3);
+}
+
+#[tokio::test]
+async fn a_longer_timeout_is_suggested_accepted_and_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("audit.jsonl");
+    let silent = Script {
+        call: "continue",
+        ..Script::of_one("get")
+    };
+    let config = format!(
+        "[approvals]\nhold = \"0s\"\n[limits]\nattempt_timeout = \"50ms\"\n\
+         [audit]\npath = {log:?}\nopen_world_path = {log:?}\n{}",
+        silent.server("s")
+    );
+    let (command, file) = serve(&config);
+    let mut gateway = Gateway::started(command, Some(file), None).await;
+    // a call has three attempts
+    gateway.mcp("s__get", json!({})).await;
+    let (done, printed) = review(&gateway, &[]).await;
+    let change = "s.get: attempt timeout 50ms -> 10s";
+    assert!(done && printed.contains(change), "{printed}");
+    assert!(
+        printed.contains("of 3 attempts the timeout of 50ms ended 3"),
+        "{printed}"
+    );
+    let id = printed.split_whitespace().next().unwrap();
+    let (done, printed) = review(&gateway, &["accept", "0123456789ab"]).await;
+    assert!(
+        !done && printed.contains("look at `callward review`"),
+        "{printed}"
+    );
+    let (done, printed) = review(&gateway, &["accept", id]).await;
+    assert!(
+        done && printed.contains(&format!("{change} is accepted")),
+        "{printed}"
+    );
+    let explained = async |gateway: &Gateway| {
+        let explain = ends(&[&["explain", "s.get"], &gateway.here()[..]].concat()).await;
+        let explained = text(&explain.stdout);
+        assert!(explained.contains("10 s"), "{explained}");
+        assert!(explained.contains("operator"), "{explained}");
+    };
+    explained(&gateway).await;
+    let state = gateway.state.clone();
+    let (command, file) = serve_again(&gateway);
+    gateway.killed().await;
+    let again = Gateway::started(command, Some(file), Some(state)).await;
+    names(&again).await;
+    explained(&again).await;
+    again.stopped().await;
+    let records = records(&log, "approval");
+    let part = |name: &str| records[0][name].clone();
+    assert_eq!(part("outcome"), "accepted");
+    assert_eq!(
+        (part("tool"), part("by")),
+        (json!("get"), json!("operator"))
+    );
 }
 
 /// The command that serves the same file again.

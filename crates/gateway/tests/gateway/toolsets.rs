@@ -471,7 +471,7 @@ async fn a_tool_of_a_server_never_has_the_name_of_a_built_in_one() {
         said.contains("no server or set with the name `builtin`"),
         "{said}"
     );
-    let damaged = file("{\n  \"version\": 1,\n".to_owned());
+    let damaged = file("{\n  \"version\": 1,\n");
     let place = damaged.path().to_str().unwrap();
     let config = file(format!("{ON}path = {}\n{server}", json!(place)));
     let path = config.path().to_str().unwrap();

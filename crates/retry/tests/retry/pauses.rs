@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use callward_core::CallRecord;
 use callward_core::trail::Verdict;
+use callward_core::{CallRecord, CallStats, Tool};
 use callward_retry::{RetryLayer, Schedule, Step};
+use callward_testkit::call;
+use serde_json::json;
 use tower::ServiceExt;
 use tower_layer::Layer;
 
@@ -49,6 +51,24 @@ async fn attempts_begin_and_calls_end_as_the_table_says() {
                 assert!(found.message.contains(error), "{error:?} in {found}");
             }
         }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_pause_is_half_of_what_attempts_take_within_bounds() {
+    for (counted, took, begins) in [
+        (0, 0, [0, 100]),
+        (19, 4_000, [0, 100]),
+        (20, 1_000, [0, 500]),
+        (20, 60_000, [0, 2_000]),
+        (20, 100, [0, 100]),
+    ] {
+        let mut tool = Tool::clone(read().tool());
+        tool.stats = Some(Arc::<CallStats>::default());
+        (0..counted).for_each(|_| tool.count_attempt(ms(took), false));
+        let call = call(&Arc::new(tool), json!({}));
+        let ended = run(&layer(plain(|_| ())), call, "server_fault! ok").await;
+        assert_eq!(ended.begins, begins, "{counted} of {took} ms");
     }
 }
 
