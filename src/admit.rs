@@ -14,8 +14,9 @@ use crate::measured::MeasureLayer;
 use crate::order::{self, Guarded};
 use crate::ping::Pinger;
 use crate::roster::Known;
-use crate::scan::{Liveness, Scan, Shared};
+use crate::scan::{Liveness, Scan};
 use crate::server::Server;
+use crate::shared::Shared;
 
 /// One server, ready to join its set, and what follows it for as long as it is in the stack.
 pub(crate) type Admitted = (Member<Guarded>, Known, BoxFuture<'static, ()>);

@@ -6,7 +6,7 @@ use callward_cache::Observed;
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 
-use crate::scan::Shared;
+use crate::shared::Shared;
 
 /// Has tools read with what was seen of them, in earlier runs and from now on.
 pub(crate) fn publish(shared: &Arc<Shared>, runtime: &Handle) {

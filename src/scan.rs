@@ -5,28 +5,25 @@ use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_breaker::{BreakerSet, Permit, Subject};
-use callward_cache::CacheHandle;
+use callward_breaker::{Permit, Subject};
 use callward_core::{
     BoxFuture, BoxStream, Delivery, ErrorKind, List, Method, ReplicaSetId, ServerEvent, Tool,
     ToolDefinition, ToolError, ToolServer,
 };
-use callward_loopguard::LoopGuardLayer;
-use callward_registry::{Changes, KeptName, Registry, ToolChange};
-use callward_retry::RetryLayer;
-use callward_retry::hedge::HedgeLayer;
-use callward_router::{RouteEvent, RouteEvents};
+use callward_router::RouteEvent;
 use futures_util::future::OptionFuture;
 use futures_util::{FutureExt, StreamExt};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
-use tokio::task::{AbortHandle, JoinSet, spawn_blocking};
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 
 use crate::discovery::Discovery;
 use crate::order::DiscoverySpan;
+use crate::plugin::{after, around};
 use crate::roster::Listings;
+use crate::shared::Shared;
 
 /// How long a listing may take.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
@@ -51,119 +48,6 @@ pub(crate) const LEAST_PAUSE: Duration = Duration::from_secs(1);
 /// A listing in flight, with the permit of the breaker that admitted it. Dropped, it counts as
 /// nothing.
 type Listing = BoxFuture<'static, (Result<Vec<ToolDefinition>, ToolError>, Permit)>;
-
-/// The state that every scan updates.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) registry: Registry,
-    pub(crate) breakers: BreakerSet,
-    pub(crate) cache: CacheHandle,
-    pub(crate) loop_guard: LoopGuardLayer,
-    pub(crate) retry: RetryLayer,
-    pub(crate) hedge: HedgeLayer,
-    /// How often each list changed.
-    pub(crate) changed: watch::Sender<[u64; List::ALL.len()]>,
-    pub(crate) events: Arc<RouteEvents>,
-    /// The background tasks.
-    pub(crate) tasks: Mutex<JoinSet<()>>,
-}
-
-impl Shared {
-    /// Runs a task in the background, and forgets those that ended.
-    pub(crate) fn spawn(
-        &self,
-        task: impl Future<Output = ()> + Send + 'static,
-        runtime: &Handle,
-    ) -> AbortHandle {
-        let mut tasks = self.tasks.lock();
-        while tasks.try_join_next().is_some() {}
-        tasks.spawn_on(task, runtime)
-    }
-
-    /// Applies the changes of a set's tools that other hints or rules make, and says so.
-    pub(crate) fn follow_hints(&self, set: &ReplicaSetId, changes: &Changes) {
-        self.follow(set, changes);
-        for tool in changes.changed.iter().cloned() {
-            let set = set.clone();
-            self.events
-                .send(|| RouteEvent::AnnotationsUpdated { set, tool });
-        }
-    }
-
-    /// Applies the changes of a set's tools: purges results, and notifies clients and listeners.
-    pub(crate) fn follow(&self, set: &ReplicaSetId, changes: &Changes) {
-        // a removed tool may return with the same definition and be another one
-        for other in changes.changed.iter().chain(&changes.removed) {
-            self.cache.purge_tool(set, other);
-        }
-        for tool in changes.added.iter().cloned() {
-            let set = set.clone();
-            self.events
-                .send(|| RouteEvent::ToolRegistered { set, tool });
-        }
-        for tool in changes.removed.iter().cloned() {
-            let set = set.clone();
-            self.events
-                .send(|| RouteEvent::ToolUnregistered { set, tool });
-        }
-        for refused in &changes.refused {
-            self.events.send(|| RouteEvent::ToolRefused {
-                set: set.clone(),
-                server: refused.server.clone(),
-                tool: refused.tool.clone(),
-                reason: refused.reason.clone(),
-            });
-        }
-        let fields = |change: &ToolChange| {
-            change
-                .changes
-                .iter()
-                .map(|it| it.field.clone())
-                .collect::<Vec<_>>()
-        };
-        for held in &changes.held {
-            self.events.send(|| RouteEvent::ToolHeld {
-                set: held.set.clone(),
-                server: held.server.clone(),
-                tool: held.tool.clone(),
-                reason: held.reason.clone(),
-                fields: fields(held),
-            });
-        }
-        for changed in &changes.followed {
-            self.events.send(|| RouteEvent::ToolChanged {
-                set: changed.set.clone(),
-                server: changed.server.clone(),
-                tool: changed.tool.clone(),
-                fields: fields(changed),
-            });
-        }
-        for renamed in changes.renamed.iter().cloned() {
-            let KeptName {
-                set, tool, name, ..
-            } = renamed;
-            self.events
-                .send(|| RouteEvent::ToolRenamed { set, tool, name });
-        }
-        let listed = changes
-            .added
-            .iter()
-            .chain(&changes.changed)
-            .chain(&changes.removed);
-        let lists = listed
-            .map(|name| Method::by_name(name.as_str()).map_or(Some(List::Tools), Method::list));
-        let named = changes.named.then_some(List::Tools);
-        self.note_changed(lists.flatten().chain(named));
-    }
-
-    fn note_changed(&self, lists: impl Iterator<Item = List>) {
-        self.changed.send_if_modified(|counts| {
-            let before = *counts;
-            lists.for_each(|list| counts[list as usize] += 1);
-            before != *counts
-        });
-    }
-}
 
 /// The state of one server. Its subscribers see each change.
 #[derive(Debug, Clone, Default)]
@@ -363,7 +247,8 @@ impl Scan {
     /// Lists the server's tools. A server that panics has failed, and is followed on.
     fn list(&self, permit: Permit) -> Listing {
         let (server, timeout) = (self.server.clone(), self.timeout);
-        let span = DiscoverySpan::begin(server.id());
+        let id = server.id().clone();
+        let span = DiscoverySpan::begin(&id);
         let watch = span.watch();
         let listed = async move {
             match watch {
@@ -387,7 +272,8 @@ impl Scan {
             };
             Err(ToolError::new(kind, Delivery::Unknown, text))
         });
-        Box::pin(async move { (listed.await, permit) })
+        let (set, plugins) = (self.set.clone(), self.shared.plugins.clone());
+        Box::pin(async move { (around(&plugins, listed, &set, &id).await, permit) })
     }
 
     /// Registers a list beside the runtime's threads: it may have thousands of tools, and calls of
@@ -411,10 +297,13 @@ impl Scan {
             shared.follow(&set, &changes);
             let catalogue = registry.peek();
             let discovery = Discovery::new(&set, server, listed, &changes, &catalogue, began);
+            let discovery = Arc::new(discovery);
             shared.events.send(|| discovery.completed());
+            let after = after(shared.plugins.clone(), discovery.clone());
+            shared.spawn(after, &Handle::current());
             liveness.send_modify(|now| {
                 now.listings.listed += 1;
-                now.discovery = Some(Arc::new(discovery));
+                now.discovery = Some(discovery);
             });
             if !changes.is_empty() {
                 tracing::info!(

@@ -27,8 +27,9 @@ use crate::builder::{Settings, StackBuilder};
 use crate::limits::{LimitStatus, ServerLimitStatus};
 use crate::order::{self, Guarded, Layers};
 use crate::roster::{Known, Roster, ServerStatus};
-use crate::scan::{LEAST_PAUSE, Shared};
+use crate::scan::LEAST_PAUSE;
 use crate::service::{StackFuture, StackService};
+use crate::shared::Shared;
 
 /// A running stack. Cloning copies a pointer; the last clone to go ends what runs in the
 /// background.

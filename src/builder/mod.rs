@@ -24,6 +24,7 @@ use crate::order::{
     ApprovalLayer, ArgumentGuardLayer, AuditLayer, AuthorizeLayer, CallSpanLayer, ResultGuardLayer,
 };
 use crate::ping::PingConfig;
+use crate::plugin::Plugin;
 use crate::scan;
 use crate::server::Server;
 
@@ -43,6 +44,7 @@ pub struct StackBuilder {
     pub(crate) result_guard: ResultGuardLayer,
     kept_names: Vec<KeptName>,
     review: ReviewOptions,
+    plugins: Vec<Plugin>,
 }
 
 /// The settings of a stack that outlive its builder: they decide about each server and each call.
@@ -197,6 +199,13 @@ impl StackBuilder {
     /// [`Stack::approve`](crate::Stack::approve). Default: none waits.
     pub fn review(mut self, options: ReviewOptions) -> Self {
         self.review = options;
+        self
+    }
+
+    /// Adds a plugin, which runs after those that were added before: see
+    /// [`ToolPlugin`](crate::plugin::ToolPlugin). Default: none.
+    pub fn plugin(mut self, plugin: Plugin) -> Self {
+        self.plugins.push(plugin);
         self
     }
 

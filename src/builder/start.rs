@@ -20,7 +20,7 @@ use crate::change::Startup;
 use crate::observed;
 use crate::order::{self, Guarded};
 use crate::roster::state_word;
-use crate::scan::Shared;
+use crate::shared::Shared;
 use crate::stack::{Inner, Stack};
 
 impl StackBuilder {
@@ -82,6 +82,7 @@ impl StackBuilder {
         send_changes(&breakers, &pool);
         let shared = Arc::new(Shared {
             registry,
+            plugins: self.plugins.into(),
             breakers,
             cache: cache.handle(),
             loop_guard: loop_guard.clone(),

@@ -17,6 +17,7 @@ mod lister;
 mod listings;
 mod observed;
 mod pings;
+mod plugins;
 mod principals;
 mod refined;
 mod runtime_changes;

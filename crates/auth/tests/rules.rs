@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use callward_auth::rules::{AnyOf, Policy, Rule, Then, Verdict};
+use callward_auth::rules::{AnyOf, Policy, Rule, Then, ToolGlob, Verdict};
 use callward_auth::{AuthorizeLayer, unknown_tool};
 use callward_core::refine::Applied;
 use callward_core::{
@@ -37,6 +37,30 @@ fn verdict(policy: &Policy, caller: &Caller, tool: &Arc<Tool>, arguments: &str) 
     policy
         .decide(caller, tool, call.applied(), arguments)
         .verdict
+}
+
+#[test]
+fn role_access_leaves_tools_to_their_roles_and_others_alone() {
+    let [report, other] = ["billing", "files"].map(|set| tool("x").set(set).read_only().build());
+    for (roles, role, expected) in [
+        (vec!["a", "b"], "b", Verdict::Allow),
+        (vec!["a"], "b", Verdict::Deny),
+        (vec![], "b", Verdict::Deny),
+    ] {
+        let any = roles.iter().map(ToString::to_string);
+        let any = any.fold(AnyOf::default(), AnyOf::or);
+        let rules = Rule::role_access(&ToolGlob::new("billing.*").unwrap(), any);
+        let policy = Policy::new(rules.into(), Then::Allow);
+        let caller = caller("ada", &[role], None);
+        assert_eq!(
+            verdict(&policy, &caller, &report, "{}"),
+            expected,
+            "{roles:?}"
+        );
+        let is_listed = expected == Verdict::Allow;
+        assert_eq!(policy.lists(&caller, &report), is_listed, "{roles:?}");
+        assert_eq!(verdict(&policy, &caller, &other, "{}"), Verdict::Allow);
+    }
 }
 
 #[test]

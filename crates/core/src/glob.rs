@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{InvalidValue, Tool};
+use crate::{InvalidValue, ReplicaSetId, Tool, ToolName};
 
 /// A pattern for a whole text. `*` stands for any text, `?` for any one character, and every other
 /// character for itself.
@@ -61,7 +61,12 @@ impl ToolGlob {
 
     /// Returns `true` if it fits the tool.
     pub fn fits(&self, tool: &Tool) -> bool {
-        self.set.fits(tool.set().as_str()) && self.tool.fits(tool.name().as_str())
+        self.fits_name(tool.set(), tool.name())
+    }
+
+    /// Returns `true` if it fits a tool of this set and name.
+    pub fn fits_name(&self, set: &ReplicaSetId, tool: &ToolName) -> bool {
+        self.set.fits(set.as_str()) && self.tool.fits(tool.as_str())
     }
 }
 

@@ -122,7 +122,7 @@ pub use resolve::{Field, Hints, Observation, Resolved, Source, Trust};
 pub use route::{RouteCandidate, RouteDecision};
 pub use server::{BoxFuture, BoxStream, ProgressSink, ServerEvent, ToolServer, ToolService};
 pub use similar::similar;
-pub use tool::{CheckArguments, InvalidDefinition, Tool, ToolDefinition};
+pub use tool::{CheckArguments, InvalidDefinition, Tool, ToolDefinition, ToolOverlay};
 pub use trail::{
     AttemptRecord, Authorization, CacheStatus, CallFacts, CallRecord, HedgeStatus, Stage,
     TRAIL_META, Trail, Verdict,

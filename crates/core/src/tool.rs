@@ -11,9 +11,11 @@ use crate::{
 };
 
 mod definition;
+mod overlay;
 mod shape;
 
 pub use definition::{InvalidDefinition, ToolDefinition};
+pub use overlay::ToolOverlay;
 
 /// Checks the arguments of a tool's calls.
 pub trait CheckArguments: fmt::Debug + Send + Sync {

@@ -28,7 +28,7 @@ pub struct Entry {
     tool: Arc<Tool>,
     client_name: Arc<str>,
     listed: Bytes,
-    /// What the operator changes of it.
+    /// What the operator and plugins change of it.
     shown: Option<Box<Shown>>,
 }
 
@@ -82,7 +82,7 @@ impl Entry {
 
     /// Returns the tool's `tools/list` object: the server's own bytes, but for the name and for
     /// members of its `_meta` under keys of ours, which are [kept apart](callward_core::nest_ours),
-    /// and for what the operator [changes](crate::SetOptions::shown).
+    /// and for what the operator [changes](crate::SetOptions::shown), or a plugin.
     #[must_use]
     pub fn listed(&self) -> &Bytes {
         &self.listed
@@ -95,7 +95,7 @@ impl Entry {
         shown.or(self.tool.definition.description.as_deref())
     }
 
-    /// Returns what the operator changes of it.
+    /// Returns what the operator and plugins change of it.
     pub(crate) fn shown(&self) -> Option<&Shown> {
         self.shown.as_deref()
     }

@@ -39,10 +39,11 @@ pub(crate) struct Listing {
 }
 
 impl Listing {
-    /// Returns `true` if this list has the same definitions, byte for byte.
+    /// Returns `true` if this list has the same definitions, byte for byte, and overlays.
     pub(crate) fn is_same(&self, definitions: &[ToolDefinition], instances: Instances) -> bool {
         let same = |(old, new): (&ToolDefinition, &ToolDefinition)| {
-            old.raw == new.raw && old.method == new.method && old.fault == new.fault
+            (&old.raw, old.method, &old.fault, &old.overlays)
+                == (&new.raw, new.method, &new.fault, &new.overlays)
         };
         self.instances == instances
             && self.tools.len() + self.rejected.len() == definitions.len()
@@ -172,6 +173,10 @@ fn bind(
     if let Some(fault) = &definition.fault {
         return Err(fault.to_string());
     }
+    let mut overlays = definition.overlays.iter();
+    if let Some(why) = overlays.find_map(|it| it.refused.as_ref()) {
+        return Err(why.clone());
+    }
     if definition.raw.len() > MAX_DEFINITION {
         return Err(format!("its definition exceeds {MAX_DEFINITION} bytes"));
     }
@@ -191,6 +196,7 @@ fn bind(
     let hints = Hints {
         server_defaults: Some(&options.defaults),
         observed: of_it.map_or(&[], |(_, seen)| seen),
+        overlays: &definition.overlays,
         operator: both.as_ref().or(said).or(accepted),
         ..Hints::new(inferred, &definition.annotations, trust)
     };

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::SetOptions;
+use crate::{SetOptions, Shown};
 use callward_core::{FingerprintKey, Method, ReplicaSetId, Tool, ToolName};
 
 /// The longest name with a prefix: several model APIs accept no more, and only ASCII letters,
@@ -208,8 +208,9 @@ pub(crate) fn spare_name(set: &ReplicaSetId, tool: &Tool) -> String {
 }
 
 fn client_name(options: &SetOptions, tool: &Tool) -> String {
-    let shown = options.shown.get(tool.name());
-    if let Some(name) = shown.and_then(|shown| shown.name.as_deref()) {
+    let shown = Shown::of(options, tool);
+    let name = shown.as_ref().and_then(|shown| shown.name.as_deref());
+    if let Some(name) = name.filter(|name| !name.is_empty()) {
         return accepted(name);
     }
     match &options.prefix {

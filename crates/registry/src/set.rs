@@ -10,6 +10,7 @@ use crate::listing::Listing;
 use crate::names::{MAX_UNLISTED, spare_name};
 use crate::part::Part;
 use crate::registry::Changes;
+use crate::shown::Shown;
 use crate::{SetOptions, verify};
 
 #[derive(Debug, Default)]
@@ -114,7 +115,8 @@ impl Set {
                     .extend(Entry::new(tool, None, name.into(), None).map(Arc::new));
                 continue;
             }
-            let shown = self.options.shown.get(tool.name());
+            let shown = Shown::of(&self.options, tool);
+            let shown = shown.as_deref();
             if shown.is_some_and(|shown| shown.hidden) {
                 continue;
             }
@@ -226,6 +228,7 @@ fn is_same(old: &Tool, new: &Tool) -> bool {
 /// Returns `true` if calls of both tools are treated alike. Their hints may differ.
 fn works_alike(old: &Tool, new: &Tool) -> bool {
     old.digest() == new.digest()
+        && old.definition.overlays == new.definition.overlays
         && old.plan() == new.plan()
         && old.refinements == new.refinements
         && old.instances == new.instances

@@ -1,8 +1,12 @@
-//! What clients see of a tool, where the operator changes it.
+//! What clients see of a tool, where the operator or a plugin changes it.
+
+use std::borrow::Cow;
 
 use bytes::Bytes;
-use callward_core::Members;
+use callward_core::{Members, Tool};
 use serde_json::{Map, Value};
+
+use crate::SetOptions;
 
 /// What clients see of a tool, where that differs from what its server lists. Rules, caches and
 /// logs know the tool by its own name and whole arguments.
@@ -20,6 +24,20 @@ pub struct Shown {
 }
 
 impl Shown {
+    /// Returns what clients see of a tool: what the operator says, then what the last plugin does.
+    pub(crate) fn of<'a>(options: &'a SetOptions, tool: &Tool) -> Option<Cow<'a, Self>> {
+        let mut shown = options.shown.get(tool.name()).map(Cow::Borrowed);
+        for overlay in tool.definition.overlays.iter().rev() {
+            let shown = shown.get_or_insert_default().to_mut();
+            shown.hidden |= overlay.hidden;
+            shown.name = shown.name.take().or_else(|| overlay.name.clone());
+            let description = shown.description.take();
+            shown.description = description.or_else(|| overlay.description.clone());
+        }
+        // else the definition is listed byte for byte
+        shown.filter(|shown| **shown != Self::default())
+    }
+
     /// Returns the definition as clients see it, but for the name.
     ///
     /// # Errors

@@ -76,6 +76,33 @@ impl Rule {
         }
     }
 
+    /// Makes the rules that let only callers with one of these roles call, and see, tools; without
+    /// roles no caller.
+    ///
+    /// They decide every call of these tools: rules after them have no effect on it.
+    ///
+    /// ```
+    /// use callward_auth::rules::{AnyOf, Policy, Rule, Then, ToolGlob};
+    ///
+    /// let roles = AnyOf::one("accountant".to_owned()).or("auditor".to_owned());
+    /// let rules = Rule::role_access(&ToolGlob::new("billing.*")?, roles);
+    /// let policy = Policy::new(rules.into(), Then::Allow);
+    /// # Ok::<(), callward_core::InvalidValue>(())
+    /// ```
+    #[must_use]
+    pub fn role_access(tools: &ToolGlob, roles: AnyOf<String>) -> [Self; 2] {
+        let mut rules = [Then::Allow, Then::Deny].map(Self::new);
+        for rule in &mut rules {
+            rule.tool = AnyOf::one(tools.clone());
+        }
+        // a rule without roles concerns all callers
+        if roles.elements().is_empty() {
+            rules[0].then = Then::Deny;
+        }
+        rules[0].role = roles;
+        rules
+    }
+
     /// Returns `true` if the rule concerns calls of the tool that get this one of its plans, by
     /// everything but their arguments.
     pub(super) fn concerns(&self, caller: &Caller, tool: &Tool, applied: Applied) -> bool {

@@ -13,6 +13,8 @@
 //!   declared nor inferred hints relax anything, and a field that is then still open gets the
 //!   default of the MCP specification: not read-only, destructive, not idempotent, open world.
 //!
+//! What is observed, and what plugins of discovery set, only tightens.
+//!
 //! Server defaults and the operator's hints are configuration, so they count at every trust level.
 //!
 //! Finally the set is made consistent. `destructiveHint` and `idempotentHint` mean nothing on a

@@ -115,6 +115,7 @@ const fn says(source: Source) -> &'static str {
         Source::ServerDefault => "set for all tools of the server",
         Source::Declared => "the server says so",
         Source::Observed => "seen while it ran",
+        Source::Plugin => "tightened when it was discovered",
         Source::Operator => "set for this tool",
     }
 }

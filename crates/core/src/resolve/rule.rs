@@ -11,7 +11,7 @@ use super::slot::{
 use super::{Field, Observation, Provenance, Resolved, Source, Trust};
 use crate::annotations::unite;
 use crate::infer::{Inferred, Strength};
-use crate::{Annotations, SecurityLevel};
+use crate::{Annotations, SecurityLevel, ToolOverlay};
 
 /// All hints about one tool, and how far its server is trusted.
 #[must_use]
@@ -26,6 +26,8 @@ pub struct Hints<'a> {
     pub declared: &'a Annotations,
     /// Observed while the tool ran; each makes one hint stricter.
     pub observed: &'a [Observation],
+    /// Set by plugins of discovery: hints that are stricter count, and tags.
+    pub overlays: &'a [ToolOverlay],
     /// Set by the operator for the tool.
     pub operator: Option<&'a Annotations>,
     /// How far `inferred` and `declared` are trusted.
@@ -40,6 +42,7 @@ impl<'a> Hints<'a> {
             server_defaults: None,
             declared,
             observed: &[],
+            overlays: &[],
             operator: None,
             trust,
         }
@@ -236,7 +239,11 @@ impl Slot<bool> {
 fn tags(hints: &Hints<'_>) -> Option<Slot<Vec<String>>> {
     let mut united: Option<Slot<Vec<String>>> = None;
     let inferred = (Some(&hints.inferred.annotations), Source::Inferred);
-    for (set, source) in std::iter::once(inferred).chain(hints.stated()) {
+    let [defaults, declared, operator] = hints.stated();
+    let overlays = hints.overlays.iter();
+    let overlays = overlays.map(|overlay| (Some(&overlay.hints), Source::Plugin));
+    let sets = [inferred, defaults, declared].into_iter().chain(overlays);
+    for (set, source) in sets.chain([operator]) {
         if let Some(tags) = set.and_then(|set| set.tags.as_deref()) {
             let before = united.as_ref().map(|slot| slot.value.as_slice());
             if let Some(value) = unite(before, Some(tags)) {

@@ -101,6 +101,10 @@ impl Flag {
             observed.from.reason = seen.reason.clone().into();
             slot = Some(observed);
         }
+        let mut overlays = hints.overlays.iter();
+        if overlays.any(|it| of(&it.hints) == Some(strict)) {
+            slot = Some(Slot::stated(strict, field, Source::Plugin));
+        }
         if let Some(value) = hints.operator.and_then(of) {
             slot = Some(Slot::stated(value, field, Source::Operator));
         }
@@ -120,25 +124,31 @@ pub(super) fn replace<T>(
     stated.next().or_else(|| Slot::inferred(hints, field, of))
 }
 
-/// As [`replace`], for a field whose larger values are stricter: the value of an untrusted server
-/// counts only if `stricter` returns `true` for it and the value of the other sources.
+/// As [`replace`], for a field whose larger values are stricter: the values of an untrusted server
+/// and of plugins count only if `stricter` returns `true` for them and the value of the other
+/// sources.
 pub(super) fn replace_or_tighten<T>(
     hints: &Hints<'_>,
     field: Field,
     of: impl Fn(&Annotations) -> Option<T>,
     stricter: impl Fn(&T, Option<&T>) -> bool,
 ) -> Option<Slot<T>> {
-    if hints.trust != Trust::Untrusted {
-        return replace(hints, field, of);
-    }
-    let declared = &Annotations::default();
-    let base = replace(&Hints { declared, ..*hints }, field, &of);
-    let known = base.as_ref();
-    let is_set = known.is_some_and(|base| base.from.source == Source::Operator);
-    match of(hints.declared) {
-        Some(value) if !is_set && stricter(&value, known.map(|base| &base.value)) => {
-            Some(Slot::stated(value, field, Source::Declared))
+    let nothing = Annotations::default();
+    let (declared, claimed) = match hints.trust {
+        Trust::Untrusted => (&nothing, Some((hints.declared, Source::Declared))),
+        _ => (hints.declared, None),
+    };
+    let mut slot = replace(&Hints { declared, ..*hints }, field, &of);
+    let overlays = hints.overlays.iter().map(|it| (&it.hints, Source::Plugin));
+    for (said, source) in claimed.into_iter().chain(overlays) {
+        let known = slot.as_ref();
+        let is_set = known.is_some_and(|base| base.from.source == Source::Operator);
+        if let Some(value) = of(said)
+            && !is_set
+            && stricter(&value, known.map(|base| &base.value))
+        {
+            slot = Some(Slot::stated(value, field, source));
         }
-        _ => base,
     }
+    slot
 }

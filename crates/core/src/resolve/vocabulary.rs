@@ -19,6 +19,8 @@ pub enum Source {
     Declared,
     /// Observed while the tool ran: it can only make a declared hint stricter.
     Observed,
+    /// Set by a plugin of discovery: it can only make other hints stricter.
+    Plugin,
     /// Set by the operator.
     Operator,
 }
@@ -31,6 +33,7 @@ impl fmt::Display for Source {
             Self::ServerDefault => "server default",
             Self::Declared => "declared",
             Self::Observed => "observed",
+            Self::Plugin => "plugin",
             Self::Operator => "operator",
         })
     }

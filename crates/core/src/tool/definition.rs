@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::shape;
+use super::{ToolOverlay, shape};
 use crate::members::{Members, Text};
 use crate::one_line::one_line;
 use crate::{Annotations, FingerprintKey, Method, ToolName, readable};
@@ -31,6 +31,8 @@ pub struct ToolDefinition {
     pub requires_task: bool,
     /// Why the tool cannot be offered, if that was found while its list was read.
     pub fault: Option<Box<str>>,
+    /// What plugins of discovery change of the tool, in their order.
+    pub overlays: Vec<ToolOverlay>,
 }
 
 /// A listed tool that cannot be used, and why.
@@ -126,6 +128,7 @@ impl ToolDefinition {
             annotations: Annotations::default(),
             requires_task: false,
             fault: None,
+            overlays: Vec::new(),
         }
     }
 

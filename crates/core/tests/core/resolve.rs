@@ -3,7 +3,8 @@
 use callward_core::infer::{RuleSet, Subject};
 use callward_core::resolve::{Hints, resolve};
 use callward_core::{
-    Annotations, CallPlan, Field, Inferred, Observation, Profile, Resolved, Source, Trust,
+    Annotations, CallPlan, Field, Inferred, Observation, Profile, Resolved, Source, ToolOverlay,
+    Trust,
 };
 
 use crate::stated;
@@ -74,6 +75,16 @@ get_user | untrusted | declared readOnly=true | idempotentHint=false openWorldHi
 - | trusted | declared READ; observed readOnly=false idempotent=false | mutating
 - | trusted | declared readOnly=true; observed readOnly=false; operator readOnly=true | read_only
 - | trusted | declared destructive=false; observed destructive=true | destructive
+- | trusted | declared READ; plugin readOnly=false idempotent=false | mutating
+- | trusted | declared READ; plugin destructive=true | destructive readOnlyHint=false warned
+- | trusted | declared destructive=true; plugin READ | destructive
+- | trusted | declared destructive=false; plugin destructive=true; operator READ | read_only
+- | trusted | declared LEVEL=internal; plugin LEVEL=public | LEVEL=internal
+- | standard | declared LEVEL=internal; plugin LEVEL=restricted | LEVEL=restricted
+- | trusted | plugin LEVEL=restricted; operator LEVEL=public | LEVEL=public
+- | trusted | plugin title=a complexity=complex | title=- complexity=-
+- | untrusted | declared rateLimitHint=9; plugin rateLimitHint=10 | rateLimitHint=9.0
+- | trusted | declared rateLimitHint=9; plugin rateLimitHint=8 | rateLimitHint=8.0
 # a clock is never cached and a cursor never retried
 get_current_time | standard | declared READ | read_only cache=bypass retry=safe
 dice | trusted | declared READ | read_only cache=bypass retry=safe
@@ -121,6 +132,10 @@ fn each_tool_is_resolved_as_its_case_says() {
         all.server_defaults = defaults.as_ref();
         all.observed = &observed;
         all.operator = operator.as_ref();
+        let mut overlay = ToolOverlay::default();
+        overlay.hints = source("plugin").unwrap_or_default();
+        let overlays = [overlay];
+        all.overlays = &overlays;
         let resolved = resolve(&all);
         // this profile differs only in what it retries and records
         let plan = CallPlan::derive(&resolved, &Profile::by_name("epd").unwrap());

@@ -2,7 +2,9 @@
 
 use callward_core::infer::Strength;
 use callward_core::resolve::{Hints, resolve};
-use callward_core::{Annotations, CallPlan, Field, Inferred, Observation, Source, Trust};
+use callward_core::{
+    Annotations, CallPlan, Field, Inferred, Observation, Source, ToolOverlay, Trust,
+};
 use proptest::prelude::*;
 
 use crate::properties::any;
@@ -56,6 +58,49 @@ proptest! {
             let ours = laxity(&CallPlan::derive(&with, &profile));
             for (ours, base) in ours.into_iter().zip(base) {
                 prop_assert!(ours <= base, "{}: {:?}, not {:?}", profile.name, with, without);
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_plugin_sets_never_makes_a_plan_laxer(
+        inferred in any::inferred(),
+        declared in any::hints(),
+        defaults in prop::option::of(any::hints()),
+        operator in prop::option::of(any::hints()),
+        trust in any::trust(),
+        plugins in prop::collection::vec(any::hints(), 1..4),
+    ) {
+        let plugins = plugins.into_iter().map(|hints| {
+            let mut overlay = ToolOverlay::default();
+            overlay.hints = hints;
+            overlay
+        });
+        let plugins: Vec<_> = plugins.collect();
+        let mut without = Hints::new(&inferred, &declared, trust);
+        without.server_defaults = defaults.as_ref();
+        without.operator = operator.as_ref();
+        // nor does one plugin undo what those before it set
+        for (before, plugin) in (0..plugins.len()).zip(1..) {
+            let plans = |overlays| resolve(&Hints { overlays, ..without });
+            let (base, ours) = (plans(&plugins[..before]), plans(&plugins[..plugin]));
+            for profile in any::profiles() {
+                let was = laxity(&CallPlan::derive(&base, &profile));
+                let is = laxity(&CallPlan::derive(&ours, &profile));
+                for (is, was) in is.into_iter().zip(was) {
+                    prop_assert!(is <= was, "{}: {:?}, not {:?}", profile.name, ours, base);
+                }
+            }
+            for (field, value) in serde_json::to_value(operator.clone().unwrap_or_default())
+                .unwrap()
+                .as_object()
+                .unwrap()
+            {
+                let is_settled = ["requiresConfirmation", "securityLevel", "rateLimitHint"];
+                if is_settled.contains(&&**field) {
+                    let found = serde_json::to_value(&ours.annotations).unwrap();
+                    prop_assert_eq!(&found[field], value, "the operator's {}", field);
+                }
             }
         }
     }
