@@ -16,7 +16,7 @@ use crate::pins::{Held, Review};
 use crate::schema::{self, SchemaCheck};
 
 /// Of each tool the digest of the definition that was reviewed.
-pub(crate) type Digests = HashMap<ToolName, Arc<str>>;
+pub(crate) type Digests = HashMap<ToolName, u128>;
 
 /// What tools of a set were seen to do, each with the digest of the definition that did.
 pub(crate) type Observed = HashMap<ToolName, (u128, Vec<Observation>)>;

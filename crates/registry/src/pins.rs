@@ -76,7 +76,7 @@ pub(crate) type AcceptedHints = BTreeMap<ToolName, (u128, Annotations)>;
 #[serde(from = "Value")]
 pub(crate) struct Pin {
     text: Box<RawValue>,
-    digest: Arc<str>,
+    digest: u128,
 }
 
 /// Secret, so that a server cannot list two definitions with one digest.
@@ -105,7 +105,7 @@ impl From<Value> for Pin {
         // members are sorted
         let text =
             RawValue::from_string(parts.to_string()).unwrap_or_else(|_| RawValue::NULL.to_owned());
-        let digest = format!("{:032x}", KEY.bytes(text.get().as_bytes())).into();
+        let digest = KEY.bytes(text.get().as_bytes());
         Self { text, digest }
     }
 }
@@ -234,7 +234,7 @@ impl Pins {
         let pins = self.0.entry(set.clone()).or_default();
         let names: BTreeSet<_> = listed.iter().map(|tool| &tool.name).collect();
         let gone = pins.tools.iter().filter(|(name, _)| !names.contains(name));
-        let gone = gone.map(|(name, pin)| (pin.digest.clone(), name.clone()));
+        let gone = gone.map(|(name, pin)| (pin.digest, name.clone()));
         Review {
             set,
             server,
@@ -270,7 +270,7 @@ pub(crate) struct Review<'a> {
     rules: Rules,
     last: Digests,
     /// The approved tools that are not in the list, by digest.
-    gone: HashMap<Arc<str>, ToolName>,
+    gone: HashMap<u128, ToolName>,
     /// The size of all pins of the set.
     size: usize,
     is_first: bool,
@@ -288,7 +288,7 @@ impl Review<'_> {
     /// from now on.
     pub(crate) fn held(&mut self, definition: &ToolDefinition) -> Option<Held> {
         let (name, pin) = (&definition.name, Pin::of(definition));
-        self.digests.insert(name.clone(), pin.digest.clone());
+        self.digests.insert(name.clone(), pin.digest);
         let known = self.pins.tools.get(name);
         if known == Some(&pin) {
             return None;
@@ -312,7 +312,7 @@ impl Review<'_> {
             set: self.set.clone(),
             server: self.server.clone(),
             tool: name.clone(),
-            digest: pin.digest.clone(),
+            digest: format!("{:032x}", pin.digest).into(),
             reason: reason.clone().unwrap_or_else(|| "followed".to_owned()),
             changes,
         };

@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use callward_core::{
-    Annotations, CallTotals, Domain, ReplicaSetId, SafetyLevel, ServerId, ToolName, words_of,
+    Annotations, CallStats, CallTotals, Domain, ReplicaSetId, SafetyLevel, ServerId, ToolName, words_of,
 };
 use serde::Serialize;
 
 use crate::catalogue::{Catalogue, Entry, ToolNames};
-use crate::index::Facts;
 use crate::part::Part;
 use crate::query::{Query, Sort};
 
@@ -46,11 +45,7 @@ pub struct CatalogueStats {
 }
 
 /// A tool that matches: what sorts it, and its place in the catalogue.
-struct Match<'a> {
-    key: Option<f64>,
-    place: usize,
-    entry: &'a Arc<Entry>,
-}
+type Match = (Option<f64>, usize);
 
 /// The most words of a text that are looked for.
 const MAX_WORDS: usize = 32;
@@ -73,7 +68,7 @@ impl Catalogue {
         let default = (name.is_some() || query.text.is_some()).then_some(Sort::Relevance);
         let sort = query.sort.or(default);
         let other_hints = others(&query.hints);
-        let mut found = Vec::new();
+        let (mut found, mut counted) = (Vec::new(), Vec::new());
         let mut first = 0;
         for (set, part) in &self.parts {
             let start = first;
@@ -103,16 +98,31 @@ impl Catalogue {
                 }
                 let place = start + at;
                 let key = match sort {
-                    Some(sort) => self.key(sort, facts, score, place),
+                    Some(Sort::Relevance) => score.map(|score| -f64::from(score)),
+                    Some(Sort::Name) => self.name_ranks().get(place).map(|it| f64::from(*it)),
+                    Some(Sort::Calls | Sort::SuccessRate | Sort::Duration) => {
+                        counted.push(facts.stats.as_deref());
+                        None
+                    }
                     None => Some(place as f64),
                 };
-                found.push(Match { key, place, entry });
+                found.push((key, place));
             }
         }
+        // together, as each waits for memory
+        for (found, stats) in found.iter_mut().zip(counted) {
+            let totals = stats.map_or_else(CallTotals::default, CallStats::totals);
+            found.0 = match sort {
+                Some(Sort::SuccessRate) => totals.success_rate,
+                Some(Sort::Duration) => totals.mean_ms,
+                _ => Some(totals.calls as f64),
+            };
+        }
         let total = found.len();
+        let page = page(found, query).filter_map(|(_, place)| self.entries.get(place));
         Found {
             total,
-            tools: page(found, query),
+            tools: page.cloned().collect(),
         }
     }
 
@@ -155,23 +165,6 @@ impl Catalogue {
             (word, rarity)
         });
         weighed.collect()
-    }
-
-    /// Returns what a tool is sorted by; `None` where it has no such figure.
-    fn key(&self, sort: Sort, facts: &Facts, score: Option<f32>, place: usize) -> Option<f64> {
-        let totals = || {
-            facts
-                .stats
-                .as_ref()
-                .map_or_else(CallTotals::default, |it| it.totals())
-        };
-        match sort {
-            Sort::Relevance => score.map(|score| -f64::from(score)),
-            Sort::Name => self.name_ranks().get(place).map(|rank| f64::from(*rank)),
-            Sort::Calls => Some(totals().calls as f64),
-            Sort::SuccessRate => totals().success_rate,
-            Sort::Duration => totals().mean_ms,
-        }
     }
 
     /// Returns the rank of each tool by name, in the order of the catalogue.
@@ -313,15 +306,15 @@ fn others(hints: &Annotations) -> Option<Annotations> {
 }
 
 /// Sorts as far as the page needs, and returns the page.
-fn page(mut found: Vec<Match<'_>>, query: &Query) -> Vec<Arc<Entry>> {
-    let order = |a: &Match<'_>, b: &Match<'_>| {
-        let by_key = match (a.key, b.key) {
-            (Some(a), Some(b)) if query.descending => b.total_cmp(&a),
-            (Some(a), Some(b)) => a.total_cmp(&b),
+fn page(mut found: Vec<Match>, query: &Query) -> impl Iterator<Item = Match> {
+    let order = |(a, place): &Match, (b, other): &Match| {
+        let by_key = match (a, b) {
+            (Some(a), Some(b)) if query.descending => b.total_cmp(a),
+            (Some(a), Some(b)) => a.total_cmp(b),
             // those without a key are last
             (a, b) => b.is_some().cmp(&a.is_some()),
         };
-        by_key.then(a.place.cmp(&b.place))
+        by_key.then(place.cmp(other))
     };
     let end = query
         .limit
@@ -331,6 +324,5 @@ fn page(mut found: Vec<Match<'_>>, query: &Query) -> Vec<Arc<Entry>> {
         found.truncate(end);
     }
     found.sort_unstable_by(order);
-    let page = found.into_iter().skip(query.offset);
-    page.map(|found| found.entry.clone()).collect()
+    found.into_iter().skip(query.offset)
 }

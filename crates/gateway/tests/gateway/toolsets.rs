@@ -86,8 +86,13 @@ async fn build(client: &Legacy) -> Value {
         built["meta"],
         json!({"success": true, "toolsetName": "work", "autoEquipped": false})
     );
-    let again = client.call("build-toolset", work).await;
+    let again = client.call("build-toolset", work.clone()).await;
     assert!(again.contains("is called `work` already"), "{again}");
+    // no tool is looked for then
+    let mut huge = work;
+    huge["tools"] = vec![json!({"refId": "00"}); 257].into();
+    let refused = client.call("build-toolset", huge).await;
+    assert!(refused.contains("more than 256"), "{refused}");
     built["toolset"].clone()
 }
 
@@ -116,6 +121,15 @@ async fn a_session_equips_a_toolset_and_notes_outlive_the_gateway() {
     let toolset = build(&agent).await;
     assert_eq!(toolset["path"], "/mcp/t/work");
     assert_eq!(toolset["toolCount"], 2);
+    // to find a tool by its hash alone, those of all tools are computed
+    let file = std::fs::read_dir(state.path().join("toolsets")).unwrap();
+    let file = file.map(|it| it.unwrap().path());
+    let file = file.filter(|path| path.extension().is_some_and(|end| end == "json"));
+    let kept = std::fs::read(file.last().unwrap()).unwrap();
+    let kept: Value = serde_json::from_slice(&kept).unwrap();
+    let of_hash = &kept["toolsets"]["work"]["tools"][1];
+    assert_eq!(of_hash["namespacedName"], "other.orders_stats");
+    assert!(of_hash["refId"].is_string(), "{kept}");
     let equipped = data(&agent.call("equip-toolset", json!({"name": "work"})).await);
     assert_eq!(equipped["applied"], true, "{equipped}");
     let seen = listed(&agent).await;
