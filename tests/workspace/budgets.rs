@@ -31,7 +31,7 @@ const BUDGETS: [(&str, usize); 21] = [
     ("toolset", 694),
 ];
 /// The most lines of tests.
-const TESTS: usize = 64_500;
+const TESTS: usize = 64_800;
 
 /// What supports tests only, though it is not a test itself.
 const SUPPORT: [&str; 4] = [
