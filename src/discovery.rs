@@ -149,23 +149,25 @@ impl Stack {
         let after = self.relist(server).await?;
         if after.listings == before {
             let known = self.0.roster.load().get(server)?;
-            let error = after.last_error.unwrap_or_else(|| {
-                "no listing ended in time: see `callward breakers` if its discovery is open".into()
-            });
+            let error = after.last_error.unwrap_or_else(|| self.silent());
             return Some(Discovery::failed(&known, error, millis(began)));
         }
         self.discovery(server).await
     }
 
-    /// Returns the outcome of the last listing of a server's tools. `None` if there is no server of
-    /// this id.
+    /// Returns the outcome of the last listing of a server's tools. Waits for the first one,
+    /// for the timeout of a listing at most. `None` if there is no server of this id.
     pub async fn discovery(&self, server: &ServerId) -> Option<Discovery> {
+        let began = Instant::now();
         let known = self.0.roster.load().get(server)?;
+        let mut liveness = known.liveness.subscribe();
+        let settled = liveness.wait_for(|now| now.is_settled);
+        // the state has the error, if it failed
+        drop(tokio::time::timeout(self.0.settings.listing_timeout(), settled).await);
         let now = known.liveness.borrow().clone();
         let Some(discovery) = now.discovery.filter(|_| now.up) else {
-            let error = now.last_error;
-            let error = error.unwrap_or_else(|| "it has not listed its tools yet".to_owned());
-            return Some(Discovery::failed(&known, error, 0));
+            let error = now.last_error.unwrap_or_else(|| self.silent());
+            return Some(Discovery::failed(&known, error, millis(began)));
         };
         let mut discovery = Discovery::clone(&discovery);
         let mut warnings = self.versions_beside(&known);
@@ -180,6 +182,14 @@ impl Stack {
         warnings.sort_by_key(|warning| std::cmp::Reverse(warning.severity));
         discovery.warnings = warnings;
         Some(discovery)
+    }
+
+    /// Says that no listing ended.
+    fn silent(&self) -> String {
+        let secs = self.0.settings.listing_timeout().as_secs_f64();
+        format!(
+            "it does not answer: no listing ended in {secs} s; check its command, URL and breaker"
+        )
     }
 
     /// Compares the version of a server's software with those of the other servers of its set.

@@ -29,7 +29,7 @@ pub(crate) use keys::{CreateKey, Keys, KeysCommand};
 pub(crate) use listings::{Annotate, Lint, Listings};
 pub(crate) use relayed::{Complete, Prompts, Read, Resources};
 pub(crate) use replay::{Recording, Replay, ReplayCalls};
-pub(crate) use review::{Review, ReviewCommand};
+pub(crate) use review::{Approve, Review, ReviewCommand};
 pub(crate) use running::{
     Breakers, BreakersCommand, Cache, CacheCommand, Gateway, Servers, ServersCommand,
 };
@@ -252,6 +252,9 @@ pub(crate) struct From {
     /// Start a stack of one's own around this MCP server instead
     #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["url", "config"])]
     pub(crate) command: Vec<String>,
+    /// Whether what is approved there is kept.
+    #[arg(skip)]
+    pub(crate) keeps: bool,
 }
 
 #[derive(Debug, clap::Args)]

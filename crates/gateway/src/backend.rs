@@ -16,7 +16,7 @@ use callward::{
 };
 use callward_mcp::client::{OnlyClient, Upstream};
 use callward_mcp::server::{Asked, Backend, CallRequest, Introduction, Subscriber, ToolListing};
-use futures_util::StreamExt as _;
+use futures_util::{FutureExt as _, StreamExt as _};
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 
@@ -377,7 +377,8 @@ impl Backend for StackBackend {
         }
         let reports = self.runtime.reports.or_asked(request.meta.as_ref());
         let (caller, inbound) = (request.caller.clone(), request.inbound.clone());
-        let runtime = self.runtime.clone();
+        let (runtime, listings, asked) =
+            (self.runtime.clone(), self.listings.clone(), name.clone());
         let call = async move {
             let _counted = counted;
             let stack = &runtime.stack;
@@ -385,7 +386,11 @@ impl Backend for StackBackend {
                 Some(error) => Err(error),
                 None => start_whole(&runtime, request, &exchange).await,
             };
-            let call = call.map_err(|error| {
+            let call = call.map_err(|mut error| {
+                let seen = || listings.of(stack, runtime.toolsets.as_ref(), &caller);
+                if error.kind == ErrorKind::UnknownTool && seen().searches() {
+                    error.message = builtin::with_finder(stack, &name, &error).into();
+                }
                 // no call was made, so no layer saw it
                 let error = stack.admit_unknown(&caller).err().unwrap_or(error);
                 stack.note_refused(&name, &caller, inbound.as_ref(), &error);
@@ -406,6 +411,9 @@ impl Backend for StackBackend {
             let output = sealed.seal(result?, &exchange, record.as_ref())?;
             sealed.seal_task(output, &caller.principal, &called, record.as_ref())
         };
+        let runtime = self.runtime.clone();
+        let answer = move |error| builtin::answer(&runtime, &asked, &error).ok_or(error);
+        let call = call.map(move |done| done.or_else(answer));
         match asks {
             None => Box::pin(call),
             asks => Box::pin(async move { rounds.run(call, asks).await }),

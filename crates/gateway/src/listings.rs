@@ -40,8 +40,12 @@ pub(crate) struct Seen {
 impl Seen {
     /// Returns `true` if a tool that the caller may call is in its list.
     pub(crate) fn lists(&self, tool: &Tool) -> bool {
-        let searches = !Arc::ptr_eq(&self.tools, &self.listed);
-        is_listed(tool, searches)
+        is_listed(tool, self.searches())
+    }
+
+    /// Returns `true` if the caller searches its tools.
+    pub(crate) fn searches(&self) -> bool {
+        !Arc::ptr_eq(&self.tools, &self.listed)
     }
 }
 

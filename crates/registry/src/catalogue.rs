@@ -284,7 +284,7 @@ impl Catalogue {
                     .into_iter()
                     .find_map(|separator| rest.strip_prefix(separator))
             });
-            name == tool || of_set == Some(tool)
+            name == held.name || name == tool || of_set == Some(tool)
         })
     }
 

@@ -86,7 +86,7 @@ impl Listing {
             };
             if bound.is_ok()
                 && is_tool(&definition)
-                && let Some(one) = review.held(&definition)
+                && let Some(one) = review.held(&definition, options)
             {
                 held.insert(name.clone());
                 listing.held.push(one);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::{SetOptions, Shown};
-use callward_core::{FingerprintKey, Method, ReplicaSetId, Tool, ToolName};
+use callward_core::{FingerprintKey, Method, ReplicaSetId, Tool, ToolDefinition, ToolName};
 
 /// The longest name with a prefix: several model APIs accept no more, and only ASCII letters,
 /// digits, `_` and `-`.
@@ -102,7 +102,7 @@ impl NameTable {
             .iter()
             .filter(|tool| tool.definition.method == Method::CallTool)
         {
-            let own = client_name(options, tool);
+            let own = client_name(options, &tool.definition);
             let spare = spare_name(set, tool);
             let kept = self.names.get(set).and_then(|names| names.get(tool.name()));
             if let Some(kept) = kept.filter(|kept| ***kept == *own || ***kept == *spare) {
@@ -207,16 +207,17 @@ pub(crate) fn spare_name(set: &ReplicaSetId, tool: &Tool) -> String {
     accepted(&format!("{set}__{}", tool.name()))
 }
 
-fn client_name(options: &SetOptions, tool: &Tool) -> String {
+/// Returns the name that clients see of a tool, unless another one has it.
+pub(crate) fn client_name(options: &SetOptions, tool: &ToolDefinition) -> String {
     let shown = Shown::of(options, tool);
     let name = shown.as_ref().and_then(|shown| shown.name.as_deref());
     if let Some(name) = name.filter(|name| !name.is_empty()) {
         return accepted(name);
     }
     match &options.prefix {
-        Some(prefix) => accepted(&format!("{prefix}__{}", tool.name())),
+        Some(prefix) => accepted(&format!("{prefix}__{}", tool.name)),
         // without a prefix the gateway stands in for the server, and keeps its names
-        None => tool.name().to_string(),
+        None => tool.name.to_string(),
     }
 }
 

@@ -12,8 +12,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use crate::SetOptions;
 use crate::diff::{self, FieldChange};
 use crate::listing::Digests;
+use crate::names::client_name;
 
 /// Which changes of servers that are not trusted wait for approval. Tools of trusted servers follow
 /// every change.
@@ -163,6 +165,8 @@ pub struct ToolChange {
     pub server: ServerId,
     /// The tool's own name.
     pub tool: ToolName,
+    /// The name that clients see, unless it belongs to another tool.
+    pub name: String,
     /// Stands for the listed definition where it is [approved](crate::Registry::approve), in this
     /// process only.
     pub digest: Arc<str>,
@@ -286,7 +290,7 @@ const MOST_BYTES: usize = 64 << 20;
 impl Review<'_> {
     /// Reviews one definition. Returns why and how it differs if it is held; else it is approved
     /// from now on.
-    pub(crate) fn held(&mut self, definition: &ToolDefinition) -> Option<Held> {
+    pub(crate) fn held(&mut self, definition: &ToolDefinition, of: &SetOptions) -> Option<Held> {
         let (name, pin) = (&definition.name, Pin::of(definition));
         self.digests.insert(name.clone(), pin.digest);
         let known = self.pins.tools.get(name);
@@ -312,6 +316,7 @@ impl Review<'_> {
             set: self.set.clone(),
             server: self.server.clone(),
             tool: name.clone(),
+            name: client_name(of, definition),
             digest: format!("{:032x}", pin.digest).into(),
             reason: reason.clone().unwrap_or_else(|| "followed".to_owned()),
             changes,

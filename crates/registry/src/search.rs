@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use callward_core::{
-    Annotations, CallStats, CallTotals, Domain, ReplicaSetId, SafetyLevel, ServerId, ToolName, words_of,
+    Annotations, CallStats, CallTotals, Domain, ReplicaSetId, SafetyLevel, ServerId, ToolName,
+    words_of,
 };
 use serde::Serialize;
 
@@ -136,6 +137,11 @@ impl Catalogue {
         };
         for (set, part) in &self.parts {
             stats.by_set.insert(set.clone(), part.entries.len());
+            for (server, names) in &part.servers {
+                let offers = |entry: &&Arc<Entry>| names.contains(entry.tool().name());
+                let offered = part.entries.iter().filter(offers).count();
+                stats.by_server.insert(server.clone(), offered);
+            }
             for facts in &part.index().facts {
                 *stats.by_category.entry(facts.domain).or_default() += 1;
                 *stats.by_safety_level.entry(facts.safety).or_default() += 1;
@@ -143,9 +149,6 @@ impl Catalogue {
                 stats.deprecated += usize::from(facts.is_deprecated);
             }
         }
-        let servers = self.offers.keys();
-        let counts = servers.map(|server| (server.clone(), self.offered_by(server)));
-        stats.by_server = counts.collect();
         stats
     }
 

@@ -115,7 +115,7 @@ impl Set {
                     .extend(Entry::new(tool, None, name.into(), None).map(Arc::new));
                 continue;
             }
-            let shown = Shown::of(&self.options, tool);
+            let shown = Shown::of(&self.options, &tool.definition);
             let shown = shown.as_deref();
             if shown.is_some_and(|shown| shown.hidden) {
                 continue;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use callward_core::{Members, Tool};
+use callward_core::{Members, ToolDefinition};
 use serde_json::{Map, Value};
 
 use crate::SetOptions;
@@ -25,9 +25,9 @@ pub struct Shown {
 
 impl Shown {
     /// Returns what clients see of a tool: what the operator says, then what the last plugin does.
-    pub(crate) fn of<'a>(options: &'a SetOptions, tool: &Tool) -> Option<Cow<'a, Self>> {
-        let mut shown = options.shown.get(tool.name()).map(Cow::Borrowed);
-        for overlay in tool.definition.overlays.iter().rev() {
+    pub(crate) fn of<'a>(options: &'a SetOptions, tool: &ToolDefinition) -> Option<Cow<'a, Self>> {
+        let mut shown = options.shown.get(&tool.name).map(Cow::Borrowed);
+        for overlay in tool.overlays.iter().rev() {
             let shown = shown.get_or_insert_default().to_mut();
             shown.hidden |= overlay.hidden;
             shown.name = shown.name.take().or_else(|| overlay.name.clone());

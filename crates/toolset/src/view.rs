@@ -69,7 +69,7 @@ impl<'a> Resolver<'a> {
 pub struct View {
     /// By the name that clients see.
     listed: HashMap<String, Bytes>,
-    missing: usize,
+    missing: Vec<ToolRef>,
 }
 
 impl View {
@@ -80,7 +80,7 @@ impl View {
         let mut view = Self::default();
         for reference in &toolset.tools {
             let Some(entry) = resolver.find(reference) else {
-                view.missing += 1;
+                view.missing.push(reference.clone());
                 continue;
             };
             let notes = match toolset.tool_notes.is_empty() {
@@ -100,10 +100,10 @@ impl View {
         self.listed.get(client_name)
     }
 
-    /// Returns how many tools of the toolset are not there.
+    /// Returns the tools of the toolset that are not there.
     #[must_use]
-    pub const fn missing(&self) -> usize {
-        self.missing
+    pub fn missing(&self) -> &[ToolRef] {
+        &self.missing
     }
 }
 

@@ -6,11 +6,12 @@ use super::From;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-All servers are listed at once, each within its own time (`discovery.timeout`). Of each it shows how
-many tools are listed, added, changed and removed; those that are refused or held for review, with
-every reason; and what its author or operator should look at: findings of `callward lint`, missing
-and long descriptions, and other versions of the software in one set. With --config or a command the
-servers are started and listed once.
+All servers are listed at once, each within its own time (`discovery.timeout`), and shown as they
+end. Of each it shows how many tools are listed, added, changed and removed; those that are refused
+or held for review, with every reason; and what its author or operator should look at: findings of
+`callward lint`, missing and long descriptions, and other versions of the software in one set. With
+--config or a command the servers are started and listed once, their start within the same time; the
+time that is shown is that of the listing.
 
 --json prints one object per server, as POST /api/servers/ID/discover answers.
 

@@ -8,17 +8,21 @@
 mod search;
 mod toolsets;
 
+use std::fmt::Display;
 use std::sync::{Arc, OnceLock, Weak};
 
 use callward::cache::StateGroup;
 use callward::core::{Annotations, Caching, Trust};
 use callward::registry::{Entry, KeptName};
-use callward::{Server, Tool, ToolCall, ToolSpec, Tools};
+use callward::{
+    Delivery, ErrorKind, Server, Tool, ToolCall, ToolError, ToolOutput, ToolSpec, Tools,
+};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tower::service_fn;
 
-pub(crate) use self::search::{aim, allowed_first, is_finder, is_finder_name};
+pub(crate) use self::search::{aim, allowed_first, is_finder, is_finder_name, with_finder};
 
 use crate::config::{Config, ListingMode};
 use crate::error::AppError;
@@ -55,6 +59,22 @@ struct Definition {
 /// Returns `true` if the gateway itself has this tool.
 pub(crate) fn is_builtin(tool: &Tool) -> bool {
     tool.set().as_str() == SERVER
+}
+
+/// Reports why a built-in tool did nothing.
+fn refusal(why: impl Display) -> ToolError {
+    let why = why.to_string();
+    // the position in the JSON is of no use to a model
+    let why = why.rsplit_once(" at line ").map_or(&*why, |(why, _)| why);
+    ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, why.to_owned()).with_code(-32602)
+}
+
+/// Makes a result for the model from such an error; `None` from others.
+pub(crate) fn answer(runtime: &Runtime, name: &str, error: &ToolError) -> Option<ToolOutput> {
+    let nothing_ran = error.kind == ErrorKind::InvalidCall && error.delivery == Delivery::NotSent;
+    let catalogue = runtime.stack.catalogue();
+    let is_ours = catalogue.find(name).is_some_and(|it| is_builtin(it.tool()));
+    (nothing_ran && is_ours).then(|| ToolOutput::error_text(&error.message))
 }
 
 /// The way from the tools to the gateway that they are part of, once it runs.
@@ -113,14 +133,18 @@ impl Builtins {
             .description(description)
             .schema(input_schema);
         let link = self.link.clone();
-        let run = move |call, arguments| {
+        let run = move |call: ToolCall| {
             let runtime = link.0.get().and_then(Weak::upgrade);
             async move {
-                let runtime = runtime.ok_or("the gateway is starting or stopping; call again")?;
-                run(Context { runtime, call }, arguments).await
+                let runtime = runtime.ok_or_else(|| refusal("starting or stopping; call again"))?;
+                let arguments = serde_json::from_slice(call.arguments())
+                    .map_err(|error| refusal(format_args!("the arguments do not fit: {error}")))?;
+                let answer = run(Context { runtime, call }, arguments).await;
+                ToolOutput::json(&answer.map_err(refusal)?).map_err(refusal)
             }
         };
-        let tools = self.tools.tool_in_call(spec.annotations(annotations), run);
+        let spec = spec.annotations(annotations);
+        let tools = self.tools.service(spec, service_fn(run));
         self.tools = tools.map_err(|error| invalid(error.to_string()))?;
         Ok(self)
     }

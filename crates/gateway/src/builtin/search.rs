@@ -7,13 +7,13 @@
 use callward::auth::rules::Rule;
 use callward::core::Method;
 use callward::registry::{Entry, Query};
-use callward::{Delivery, ErrorKind, Tool, ToolError};
+use callward::{Stack, Tool, ToolError};
 use callward_mcp::server::CallRequest;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::{Answer, Builtins, Context, SERVER, is_builtin};
+use super::{Answer, Builtins, Context, SERVER, is_builtin, refusal};
 use crate::config::ListingMode;
 use crate::error::AppError;
 use crate::runtime::Runtime;
@@ -150,12 +150,9 @@ pub(crate) fn aim(runtime: &Runtime, request: &mut CallRequest) -> Result<(), To
     if built_in(&request.name).as_deref() != Some(CALL) {
         return Ok(());
     }
-    let refused = |why: String| {
-        let why = format!("`{CALL}`: {why}");
-        ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, why).with_code(-32602)
-    };
+    let refused = |why: String| refusal(format_args!("`{CALL}`: {why}"));
     let target: Target = serde_json::from_slice(&request.arguments)
-        .map_err(|error| refused(format!("the arguments do not fit the tool: {error}")))?;
+        .map_err(|error| refused(format!("the arguments do not fit: {error}")))?;
     if let Some(name) = built_in(&target.name) {
         return Err(refused(format!(
             "`{name}` is a built-in tool: call it by its own name"
@@ -168,6 +165,16 @@ pub(crate) fn aim(runtime: &Runtime, request: &mut CallRequest) -> Result<(), To
     };
     request.name = target.name;
     Ok(())
+}
+
+/// Names `find_tool` in an error for an unknown tool, for a caller that searches. Where there are
+/// rules, it says nothing else.
+pub(crate) fn with_finder(stack: &Stack, name: &str, error: &ToolError) -> String {
+    let hint = format!("`{FIND}` finds all that you may call");
+    match stack.policy() {
+        Some(_) => ToolError::unknown_tool(name, hint).message.to_string(),
+        None => format!("{}; {hint}", error.message),
+    }
 }
 
 #[cfg(test)]

@@ -13,6 +13,9 @@ use super::{Answer, Builtins, Context};
 use crate::error::AppError;
 use crate::toolsets::{Active, Toolsets, path_of};
 
+/// How many of the tools that are not there are named.
+const MAX_MISSING: usize = 8;
+
 /// Adds the tools to their server.
 pub(super) fn add(builtins: Builtins) -> Result<Builtins, AppError> {
     builtins
@@ -97,14 +100,20 @@ impl Seen {
 
     /// Sets what the caller sees, and says so, or which path to use.
     fn choose(&self, choice: Option<&Name>) -> Value {
-        let chosen = self
-            .toolsets
-            .choose(self.context.call.caller(), choice.cloned());
+        let caller = self.context.call.caller();
+        let chosen = self.toolsets.choose(caller, choice.cloned());
+        let toolsets = &self.all.file.toolsets;
+        let default = toolsets.iter().find(|(_, it)| it.is_default_for(caller));
         let path = choice.map(|name| path_of(name.as_str()));
         let path = path.unwrap_or_else(|| callward_mcp::server::PATH.to_owned());
-        let message = match chosen {
-            true => "list the tools again".to_owned(),
-            false => format!("the list of this connection is fixed: connect to {path}"),
+        let message = match (chosen, choice, default) {
+            (true, ..) => "list the tools again".to_owned(),
+            (_, None, Some((name, _))) => format!(
+                "at {path} you see the toolset `{name}`, the operator's default: no path has all \
+                 tools"
+            ),
+            _ if choice.is_none() && self.active.is_none() => "you see all tools".to_owned(),
+            _ => format!("the list of this connection is fixed: connect to {path}"),
         };
         json!({"success": true, "applied": chosen, "path": path, "message": message})
     }
@@ -213,10 +222,19 @@ async fn get_active(context: Context, _: Nothing) -> Answer {
         let exposed =
             entries.filter(|entry| seen.context.may_know(entry) && active.listed(entry).is_some());
         toolset["tools"] = exposed.map(|entry| shown(entry)).collect();
-        match active.view.missing() {
+        let missing = active.view.missing();
+        match missing.len() {
             _ if found.is_none() => warnings.push(format!("`{}` was deleted", active.name)),
             0 => {}
-            missing => warnings.push(format!("{missing} of its tools are not there now")),
+            count => {
+                let mut warning = format!("{count} of its tools are not there now");
+                // rules may hide what the names tell of
+                if seen.context.runtime.stack.policy().is_none() {
+                    let named = missing.iter().take(MAX_MISSING).map(ToString::to_string);
+                    warning += &format!(": {}", named.collect::<Vec<_>>().join(", "));
+                }
+                warnings.push(warning);
+            }
         }
     }
     let all = seen.all.file.toolsets.iter();

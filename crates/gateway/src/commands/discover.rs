@@ -1,6 +1,5 @@
 //! `callward discover`: lists the tools of servers now.
 
-use std::io::{IsTerminal, stderr};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -18,22 +17,15 @@ use crate::state_dir::StateDir;
 use crate::table::shown;
 
 pub(crate) async fn run(args: Discover, state: Option<&StateDir>) -> Outcome {
-    let place = Place::find(&args.from, false, state).await?;
-    let found = discover(&place, &args).await;
+    let place = Place::open(&args.from, false, state).await?;
+    let failed = place.patiently(discover(&place, &args)).await;
     place.end().await;
-    let found = found?;
-    for outcome in &found {
-        match args.json {
-            true => output::json(outcome),
-            false => show(outcome),
-        }
-    }
-    let failed = found.iter().any(|outcome| !outcome["error"].is_null());
-    Ok(ExitCode::from(u8::from(failed)))
+    Ok(ExitCode::from(u8::from(failed?)))
 }
 
-/// Lists all servers that are meant at once. Returns the outcomes in the order of the config.
-async fn discover(place: &Place, args: &Discover) -> Result<Vec<Value>, AppError> {
+/// Lists all servers that are meant at once, and shows each outcome as it comes. Returns `true` if
+/// one could not be listed.
+async fn discover(place: &Place, args: &Discover) -> Result<bool, AppError> {
     let servers: Value = place.remote.ask(&["servers"], None).await?;
     let known = items(&servers)
         .into_iter()
@@ -47,29 +39,27 @@ async fn discover(place: &Place, args: &Discover) -> Result<Vec<Value>, AppError
         return Err(AppError::Usage(text));
     }
     let is_wanted = |id: &&str| wanted.is_empty() || wanted.contains(id);
-    let meant: Vec<&str> = known.into_iter().filter(is_wanted).collect();
-    // what was started for this command was just listed
-    let order = (!place.is_own()).then(|| "{}".into());
-    let mut running: FuturesUnordered<_> = meant
-        .iter()
-        .enumerate()
-        .map(async |(at, id)| {
+    // what is started for this command is listed by that
+    let order = place.own.is_none().then(|| "{}".into());
+    let mut running: FuturesUnordered<_> = known
+        .into_iter()
+        .filter(is_wanted)
+        .map(async |id| {
             let path = ["servers", id, "discover"];
             let outcome = place.remote.ask(&path, order.clone());
             let failed = |error: AppError| json!({ "server": id, "error": error.to_string() });
-            (at, outcome.await.unwrap_or_else(failed))
+            outcome.await.unwrap_or_else(failed)
         })
         .collect();
-    let mut outcomes = Vec::with_capacity(meant.len());
-    while let Some((at, outcome)) = running.next().await {
-        outcomes.push((at, outcome));
-        let (done, all) = (outcomes.len(), meant.len());
-        if stderr().is_terminal() && all > 1 {
-            output::note(format_args!("{done} of {all}: `{}`", meant[at]));
+    let mut failed = false;
+    while let Some(outcome) = running.next().await {
+        failed |= !outcome["error"].is_null();
+        match args.json {
+            true => output::json(&outcome),
+            false => show(&outcome),
         }
     }
-    outcomes.sort_by_key(|(at, _)| *at);
-    Ok(outcomes.into_iter().map(|(_, outcome)| outcome).collect())
+    Ok(failed)
 }
 
 /// How many names of new, changed or removed tools are shown.

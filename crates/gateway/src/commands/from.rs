@@ -31,8 +31,8 @@ const SILENCE: Duration = Duration::from_secs(2);
 /// A gateway to find tools in.
 pub(crate) struct Place {
     pub(crate) remote: Remote,
-    /// What lives as long as the command only.
-    own: Option<Arc<Runtime>>,
+    /// What lives as long as the command only: servers that are started for it.
+    pub(super) own: Option<Arc<Runtime>>,
 }
 
 impl Place {
@@ -49,6 +49,32 @@ impl Place {
         calls: bool,
         state: Option<&StateDir>,
     ) -> Result<Self, AppError> {
+        let place = Self::open(from, calls, state).await?;
+        let Some(own) = &place.own else {
+            return Ok(place);
+        };
+        place.patiently(own.started.finished()).await;
+        if let [server] = &own.stack.servers()[..]
+            && !server.up
+        {
+            let silent = format!("server `{}` has not listed its tools in time", server.id);
+            let error = failure(own).unwrap_or(AppError::Remote(silent));
+            own.finish().await;
+            return Err(error);
+        }
+        Ok(place)
+    }
+
+    /// Does the same, and does not wait for the servers that it starts.
+    ///
+    /// # Errors
+    ///
+    /// [`AppError`], as before, except for servers that do not start.
+    pub(crate) async fn open(
+        from: &From,
+        calls: bool,
+        state: Option<&StateDir>,
+    ) -> Result<Self, AppError> {
         let (mut config, environment) = match own(from.config.as_deref(), &from.command)? {
             Some(own) => own,
             None => match api::find(from.url.as_deref(), None, state).await? {
@@ -60,11 +86,13 @@ impl Place {
             config.audit.path = None;
         }
         // what is approved is for the gateway to say
-        if let Some(file) = &from.config {
-            let pins = state.and_then(|state| state.file_of_config("pins", file, "json"));
-            config.review = pins::open(&config, pins, Hold::Changes, false)?;
-        }
-        let telemetry = Telemetry::exporting(None)?;
+        let kept = match (&from.config, state) {
+            (Some(file), Some(state)) => state.file_of_config("pins", file, "json"),
+            (None, Some(state)) => state.file_of_command("pins", &from.command, "json"),
+            _ => None,
+        };
+        let hold = from.config.as_ref().map_or(Hold::Looser, |_| Hold::Changes);
+        config.review = pins::open(&config, kept, hold, from.keeps)?;
         let approvals = match calls {
             // a gateway that runs with the same config has them open, and would decide
             true => {
@@ -73,28 +101,11 @@ impl Place {
             }
             false => approvals::only_shown(&config).await?,
         };
+        let telemetry = Telemetry::exporting(None)?;
         let running = assemble::stack(&config, environment, &telemetry, None, approvals)?;
         // the command's own calls are not recorded
         let recorder = Recorder::default();
         let own = Runtime::new(&config, running, telemetry, recorder, Stop::default(), None);
-        let mut started = std::pin::pin!(own.started.finished());
-        tokio::select! {
-            () = &mut started => {}
-            () = tokio::time::sleep(SILENCE) => {
-                let waits = own.stack.servers().into_iter().filter(|server| !server.up);
-                let names: Vec<_> = waits.map(|server| format!("`{}`", server.id)).collect();
-                output::note(format_args!("waiting for {} to list tools", names.join(", ")));
-                started.await;
-            }
-        }
-        if let [server] = &own.stack.servers()[..]
-            && !server.up
-        {
-            let silent = format!("server `{}` has not listed its tools in time", server.id);
-            let error = failure(&own).unwrap_or(AppError::Remote(silent));
-            own.finish().await;
-            return Err(error);
-        }
         let remote = Remote::here(own.clone())?;
         Ok(Self {
             remote,
@@ -102,9 +113,20 @@ impl Place {
         })
     }
 
-    /// Returns `true` if its servers were started for the command, and so were just listed.
-    pub(crate) fn is_own(&self) -> bool {
-        self.own.is_some()
+    /// Waits for its servers. What takes long prints a note which of them have not listed their
+    /// tools.
+    pub(crate) async fn patiently<T>(&self, wait: impl Future<Output = T>) -> T {
+        let mut wait = std::pin::pin!(wait);
+        if let Ok(done) = tokio::time::timeout(SILENCE, &mut wait).await {
+            return done;
+        }
+        if let Some(own) = &self.own {
+            let waits = own.stack.servers().into_iter().filter(|server| !server.up);
+            let names: Vec<_> = waits.map(|server| format!("`{}`", server.id)).collect();
+            let names = names.join(", ");
+            output::note(format_args!("waiting for {names} to list tools"));
+        }
+        wait.await
     }
 
     /// Stops what was started for the command.

@@ -16,6 +16,7 @@ use crate::commands::{from, serve};
 use crate::error::{AppError, Outcome};
 use crate::log::Log;
 use crate::metrics::Telemetry;
+use crate::output::counted;
 use crate::record::Recorder;
 use crate::runtime::Runtime;
 use crate::state_dir::StateDir;
@@ -78,6 +79,7 @@ pub(crate) async fn run(args: Run, state: Option<&StateDir>, log: &Log) -> Outco
                 "`{program}` has not listed its tools; attempts go on"
             ));
         }
+        warn_of_held(&runtime);
         match evidence::keep(runtime.stack.clone()).await {}
     };
     let backend = StackBackend::for_one(runtime.clone(), introduced);
@@ -96,6 +98,23 @@ pub(crate) async fn run(args: Run, state: Option<&StateDir>, log: &Log) -> Outco
     runtime.finish().await;
     served?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// How many held tools are named.
+const NAMED: usize = 8;
+
+/// Says once which tools clients do not get. Where nothing is logged, this is all that is seen.
+fn warn_of_held(runtime: &Runtime) {
+    let catalogue = runtime.stack.catalogue();
+    let named = catalogue.held().iter().take(NAMED);
+    let named: Vec<_> = named.map(|held| format!("`{}`", held.tool)).collect();
+    if !named.is_empty() {
+        output::warning(&format_args!(
+            "{} held for review, and not offered: {}; see `callward review --help`",
+            counted(&catalogue.held().len(), "tool"),
+            named.join(", ")
+        ));
+    }
 }
 
 /// Returns why the wrapped server failed to start. Then the process ends, as the server's would if

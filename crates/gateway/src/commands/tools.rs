@@ -35,6 +35,7 @@ pub(crate) async fn run(args: Tools, state: Option<&StateDir>) -> Outcome {
         output::note(format_args!("{} of {total} tools", tools.len()));
     }
     match (args.by_safety, args.json) {
+        (false, false) if total == 0 => output::note("no tool matches"),
         (false, false) => {
             show(&tools);
             for tool in &tools {

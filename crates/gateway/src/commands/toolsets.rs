@@ -10,13 +10,16 @@ use crate::commands::approvals::list;
 use crate::commands::serve::default_file;
 use crate::config::{Config, Servers};
 use crate::error::{AppError, Outcome};
-use crate::output;
 use crate::state_dir::StateDir;
 use crate::toolsets::{self, path_of};
+use crate::{api, output};
 
 pub(crate) async fn toolsets(args: Toolsets, state: Option<&StateDir>) -> Outcome {
     let (store, as_json) = (open(&args.file, state)?, args.file.json);
     let command = args.command.unwrap_or(ToolsetsCommand::List);
+    if let ToolsetsCommand::Build { tools, .. } = &command {
+        warn_of_unknown(tools, &args.file, state).await;
+    }
     super::on_a_thread(move || {
         match command {
             ToolsetsCommand::List => {}
@@ -58,6 +61,9 @@ pub(crate) async fn toolsets(args: Toolsets, state: Option<&StateDir>) -> Outcom
 pub(crate) async fn notes(args: Notes, state: Option<&StateDir>) -> Outcome {
     let (store, as_json) = (open(&args.file, state)?, args.file.json);
     let command = args.command.unwrap_or(NotesCommand::List);
+    if let NotesCommand::Set { tool, .. } = &command {
+        warn_of_unknown(std::slice::from_ref(tool), &args.file, state).await;
+    }
     super::on_a_thread(move || {
         match command {
             NotesCommand::List => {}
@@ -104,6 +110,20 @@ pub(crate) async fn notes(args: Notes, state: Option<&StateDir>) -> Outcome {
         Ok(ExitCode::SUCCESS)
     })
     .await
+}
+
+/// Warns of names that no tool has of the gateway that runs with the config, if there is one.
+async fn warn_of_unknown(tools: &[String], file: &ToolsetFile, state: Option<&StateDir>) {
+    let config = file.config.clone().or_else(default_file);
+    let is_name = |tool: &&String| ToolRef::parse(tool).ref_id.is_none();
+    if let Ok((Some(remote), _)) = api::find(None, config.as_deref(), state).await {
+        for tool in tools.iter().filter(is_name) {
+            match remote.explain(tool, None, &[]).await {
+                Err(AppError::Remote(why)) if why.starts_with("no tool ") => output::warning(&why),
+                _ => {}
+            }
+        }
+    }
 }
 
 fn open(args: &ToolsetFile, state: Option<&StateDir>) -> Result<Store, AppError> {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::scripted::{Script, tool};
-use crate::support::{Gateway, ends, said, text};
+use crate::support::{Gateway, ends, file, said, text};
 
 /// 100 tools a page, and the number of the next page as cursor, up to 50.
 const PAGES: &str = r#"case $line in *tools/list*)
@@ -74,7 +74,19 @@ async fn hostile_lists_are_bounded_and_an_honest_server_serves_on() {
         stop.cancel();
         done
     };
-    let (answered, done) = tokio::join!(calls, discovers);
+    // servers that are started for the command have the same time
+    let hangs = "[servers.hangs]\ncommand = \"sleep\"\nargs = [\"600\"]\n";
+    let own = file([&config[0], &*config[1], hangs].concat());
+    let starts = ["discover", "--config", own.path().to_str().unwrap()];
+    let (answered, done, started) = tokio::join!(calls, discovers, ends(&starts));
+    let printed = text(&started.stdout);
+    let lines: Vec<_> = printed.lines().collect();
+    assert!(
+        lines[0].starts_with("honest of honest: 1 tool in "),
+        "{printed}"
+    );
+    let last = "hangs: not listed: it does not answer: no listing ended in 5 s";
+    assert!(lines.last().unwrap().starts_with(last), "{printed}");
     assert!(answered > 0);
     assert_eq!(done.status.code(), Some(1), "{}", text(&done.stderr));
     let outcomes: BTreeMap<String, Value> = text(&done.stdout)

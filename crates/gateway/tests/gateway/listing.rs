@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::approvals::{DELETE, approvals, config, deleted, id, order, pending};
 use crate::asked_of::{Careful, connected};
-use crate::support::{Gateway, Legacy, answer_of, call, result, sample};
+use crate::support::{Gateway, Legacy, answer_of, call, result, said, sample};
 
 const SEARCH: &str = "[listing]\nmode = \"search\"\n";
 const HIDDEN: &str = "[[authorize]]\ntool = [\"orders.list_orders\"]\nthen = \"deny\"\n";
@@ -69,6 +69,8 @@ async fn tools_are_found_and_called_by_their_own_plans() {
     // what is not there or hidden is refused as by its own name
     for name in ["orders__list_orders", "orders__nothing"] {
         let own = gateway.mcp(name, json!({})).await;
+        let why = format!("no tool {name:?}; `find_tool` finds all that you may call");
+        assert_eq!(own["error"]["message"], why.as_str());
         let other = gateway.mcp("call_tool", via(name, &json!({}))).await;
         assert_eq!(own, other);
     }
@@ -77,10 +79,14 @@ async fn tools_are_found_and_called_by_their_own_plans() {
         (via("find_tool", &json!({})), "is a built-in tool"),
         (via(DELETE, &json!([1])), "`arguments` is not an object"),
         (json!({}), "missing field `name`"),
-        (json!({"name": DELETE, "order_id": 1}), "unknown field"),
+        (
+            json!({"name": DELETE, "order_id": 1}),
+            "do not fit: unknown field `order_id`, expected `name` or `arguments`",
+        ),
     ] {
         let answer = gateway.mcp("call_tool", arguments).await;
-        assert!(answer.to_string().contains(part), "{answer}");
+        assert_eq!(answer["result"]["isError"], true, "{answer}");
+        assert!(said(&answer).contains(part), "{answer}");
     }
 
     let waits = gateway.begin("call_tool", &via(DELETE, &order(1)));

@@ -4,11 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tokio::io::AsyncReadExt;
 
 use crate::audit::records;
 use crate::events::Follower;
 use crate::scripted::Script;
-use crate::support::{Gateway, ends, said, serve, text, until};
+use crate::support::{Gateway, Pipe, ends, file, said, serve, text, until};
 
 /// Runs `callward review` beside a gateway. Returns whether it succeeds, and what it prints.
 async fn review(gateway: &Gateway, args: &[&str]) -> (bool, String) {
@@ -139,7 +140,14 @@ async fn a_rug_pull_is_held_shown_and_approved_by_one_command() {
 
     // another digest than that of what is held, and a name that is not
     for (args, expected) in [
-        (&["approve", "s.get@0000000"][..], "no tool that is held"),
+        (
+            &["approve", "s.get@0000000"][..],
+            "is held with another digest, s.get@",
+        ),
+        (
+            &["approve", "s__get@0000000"],
+            "with another digest, s.get@",
+        ),
         (&["approve", "s.gone"], "no tool that is held"),
         (&["approve"], "required"),
     ] {
@@ -147,7 +155,7 @@ async fn a_rug_pull_is_held_shown_and_approved_by_one_command() {
         assert!(!done && printed.contains(expected), "{printed}");
     }
     let digest = &waiting[0]["digest"].as_str().unwrap()[..8];
-    let get = format!("s.get@{digest}");
+    let get = format!("s__get@{digest}");
     let (done, printed) = review(&gateway, &["approve", &get]).await;
     assert!(done && printed.contains("s.get is approved"), "{printed}");
     assert_eq!(names(&gateway).await, ["s__get"]);
@@ -254,9 +262,72 @@ async fn a_longer_timeout_is_suggested_accepted_and_kept() {
 /// The command that serves the same file again.
 fn serve_again(gateway: &Gateway) -> (tokio::process::Command, tempfile::NamedTempFile) {
     let text = std::fs::read(gateway.config()).unwrap();
-    let spare = crate::support::file(text);
+    let spare = file(text);
     let args = [&crate::support::SERVE[..], &["--config", gateway.config()]].concat();
     (crate::support::callward(&args), spare)
+}
+
+#[tokio::test]
+async fn what_run_holds_is_said_once_and_approved_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (list, state) = (
+        folder.path().join("tools.json"),
+        folder.path().join("state"),
+    );
+    let script = Script {
+        tools: "".into(),
+        each: "tools=$(cat \"$argument\")",
+        call: "",
+        argument: list.to_str().unwrap(),
+    };
+    let command = script.command();
+    let of_command: Vec<_> = ["--"]
+        .into_iter()
+        .chain(command.iter().map(String::as_str))
+        .collect();
+    let config = file(script.server("s"));
+    let of_file = vec!["--config", config.path().to_str().unwrap()];
+    for (how, name) in [(of_command, "wipe"), (of_file, "s.wipe")] {
+        let started = [&["--state-dir", state.to_str().unwrap()], &how[..]].concat();
+        // the tools that a client gets, and what is said on standard error
+        let run = async || {
+            let mut wrapped = Pipe::open(&[&["run"], &started[..]].concat()).await;
+            let tools = wrapped.raw_tools().await.join(" ");
+            let mut stderr = wrapped.child.stderr.take().unwrap();
+            assert!(wrapped.close().await);
+            let mut said = String::new();
+            stderr.read_to_string(&mut said).await.unwrap();
+            (tools.contains("\"wipe\""), said)
+        };
+        let review = async |args: &[&str]| {
+            let done = ends(&[&["review"], args, &started].concat()).await;
+            let printed = format!("{}{}", text(&done.stdout), text(&done.stderr));
+            (done.status.success(), printed)
+        };
+        write(
+            &list,
+            &tools(&json!({"destructiveHint": true}), "Gets it.", "string"),
+        );
+        assert_eq!(run().await, (true, String::new()));
+        write(
+            &list,
+            &tools(&json!({"readOnlyHint": true}), "Gets it.", "string"),
+        );
+        let (is_offered, said) = run().await;
+        assert!(!is_offered && said.lines().count() == 1, "{said}");
+        assert!(
+            said.contains("1 tool held for review, and not offered: `wipe`; see"),
+            "{said}"
+        );
+        let (done, printed) = review(&[]).await;
+        assert!(
+            done && printed.contains("readOnlyHint: unset -> true, looser"),
+            "{printed}"
+        );
+        let (done, printed) = review(&["approve", name]).await;
+        assert!(done && printed.contains("wipe is approved"), "{printed}");
+        assert_eq!(run().await, (true, String::new()));
+    }
 }
 
 #[tokio::test]

@@ -50,6 +50,8 @@ async fn tools_are_found_and_their_calls_are_shown() {
         "{found}"
     );
     assert!(note.contains("1 of "), "{note}");
+    let (found, note) = shown(&["tools", "--server", "nope"]).await;
+    assert_eq!((&*found, &*note), ("", "no tool matches\n"));
     let (stats, _) = shown(&["tools", "--stats"]).await;
     let row = stats
         .lines()

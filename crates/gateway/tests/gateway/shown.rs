@@ -45,8 +45,11 @@ async fn clients_see_and_set_what_the_operator_leaves_of_a_tool() {
         other.contains("`order_id` is set by the operator"),
         "{other}"
     );
-    let order = gateway.mcp("look_up", json!({"order_id": 1})).await;
-    assert!(order.to_string().contains("by hand"), "{order}");
+    // clients that know its old name may call it on
+    for name in ["look_up", "orders__get_order"] {
+        let order = gateway.mcp(name, json!({"order_id": 1})).await;
+        assert!(order.to_string().contains("by hand"), "{order}");
+    }
     let misfit = gateway.mcp("look_up", json!({"order_id": "one"})).await;
     let misfit = result(&misfit);
     assert_eq!(misfit["isError"], true, "{misfit}");

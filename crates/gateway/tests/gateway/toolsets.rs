@@ -9,8 +9,8 @@ use tempfile::TempDir;
 use crate::audit::records;
 use crate::scripted::{Script, tool};
 use crate::support::{
-    CALLWARD, Gateway, Legacy, Pipe, answer_of, answered, callward, ends, file, sample, text,
-    within,
+    CALLWARD, Gateway, Legacy, Pipe, answer_of, answered, callward, ends, file, said, sample, text,
+    until, within,
 };
 
 const ON: &str = "[toolsets]\nenabled = true\n";
@@ -250,6 +250,51 @@ async fn a_modern_client_gets_a_toolset_by_its_path() {
     );
     // no call changes what this connection lists
     assert_eq!(modern_listed(&gateway).await, before);
+    let unequipped = gateway.mcp("unequip-toolset", json!({})).await;
+    assert_eq!(data(said(&unequipped))["message"], "you see all tools");
+    // nothing ran, and nothing may still land
+    let unfit = gateway.mcp("build-toolset", json!({"name": "x"})).await;
+    assert_eq!(unfit["result"]["isError"], true, "{unfit}");
+    assert_eq!(
+        said(&unfit),
+        "the arguments do not fit: missing field `tools`"
+    );
+    assert_eq!(
+        gateway.json::<Value>("/api/cache").await["unsettled"],
+        json!([])
+    );
+    let build = [
+        "toolsets",
+        "build",
+        "some",
+        "other.get_ordr",
+        "other.get_order",
+        "--config",
+    ];
+    let build = [&build[..], &[gateway.config()], &gateway.here()].concat();
+    let done = ends(&build).await;
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let warned = "warning: no tool \"other.get_ordr\"; did you mean orders__get_order";
+    assert!(
+        text(&done.stderr).starts_with(warned),
+        "{}",
+        text(&done.stderr)
+    );
+    assert_eq!(text(&done.stderr).lines().count(), 1);
+    let some = format!("{}/t/some", gateway.url);
+    let all = std::mem::replace(&mut gateway.url, some);
+    let active = until("the gateway sees it", || async {
+        let active = gateway.mcp_request("get-active-toolset", &json!({}), &json!({}));
+        let (status, body) = answered(active).await;
+        (status == 200).then_some(body)
+    })
+    .await;
+    gateway.url = all;
+    let warning = "1 of its tools are not there now: other.get_ordr";
+    assert_eq!(
+        data(said(&answer_of(&active)))["warnings"],
+        json!([warning])
+    );
     let refused = gateway.mcp("add-tool-annotation", notes(&["usage"])).await;
     assert!(
         refused.to_string().contains("no toolset is equipped"),
@@ -423,6 +468,9 @@ async fn rules_and_the_audit_log_know_built_in_tools_by_name() {
         .mcp("build-toolset", json!({"name": "x", "tools": []}))
         .await;
     assert_eq!(denied["error"]["code"], -32602, "{denied}");
+    let unequipped = gateway.mcp("unequip-toolset", json!({})).await;
+    let why = "you see the toolset `work`, the operator's default: no path has all tools";
+    assert!(said(&unequipped).contains(why), "{unequipped}");
     let mut hidden = notes(&["usage"]);
     hidden["toolRef"]["namespacedName"] = "orders.add_note".into();
     let hidden = gateway.mcp("add-tool-annotation", hidden).await;

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::bed::{Bed, definition, name, overriding, server, set};
+use crate::bed::{Bed, definition, name, overriding, prefixed, server, set};
 
 fn reviewing(hold: Hold) -> ReviewOptions {
     let mut review = ReviewOptions::default();
@@ -244,6 +244,32 @@ fn a_tool_that_only_gets_another_name_is_a_rename() {
             (shown(&bed), changes.removed),
             (expected.to_owned(), vec![name("old")])
         );
+    }
+}
+
+#[test]
+fn a_held_tool_is_found_by_every_name_that_it_would_have() {
+    let mut options = prefixed("p");
+    let shown = options.shown.entry(name("t")).or_default();
+    shown.name = Some("edit".to_owned());
+    let bed = Bed::with([("s", options), ("q", prefixed("q"))]);
+    bed.review(reviewing(Hold::Changes));
+    for text in ["one", "two"] {
+        for of in ["s", "q"] {
+            bed.list(of, [tool(json!({"description": text}))]);
+        }
+    }
+    let catalogue = bed.catalogue();
+    let found = |name| catalogue.find_held(name).map(|held| held.set.to_string());
+    for (name, of) in [
+        ("edit", Some("s")),
+        ("p__t", Some("s")),
+        ("s.t", Some("s")),
+        ("q__t", Some("q")),
+        ("q__edit", None),
+        ("T", None),
+    ] {
+        assert_eq!(found(name).as_deref(), of, "{name}");
     }
 }
 

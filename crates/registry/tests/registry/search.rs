@@ -7,7 +7,7 @@ use callward_registry::{Catalogue, Query, SetOptions, Shown};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::bed::{Bed, name, prefixed};
+use crate::bed::{Bed, name, prefixed, set};
 
 fn query(fields: &str) -> Query {
     let mut query = Query::default();
@@ -148,7 +148,8 @@ fn a_wrong_field_names_what_is_expected() {
 
 #[test]
 fn the_counts_of_a_catalogue() {
-    let stats = serde_json::to_value(bed().catalogue().stats()).unwrap();
+    let bed = bed();
+    let stats = serde_json::to_value(bed.catalogue().stats()).unwrap();
     let expected = json!({
         "total": 4,
         "by_server": {"files": 3, "git": 1},
@@ -160,6 +161,17 @@ fn the_counts_of_a_catalogue() {
         "refused": 1,
     });
     assert_eq!(stats, expected);
+
+    // a hidden tool is in no count
+    let mut hiding = SetOptions::default();
+    hiding.shown.entry(name("wait")).or_default().hidden = true;
+    bed.change_options(&set("files"), hiding);
+    let stats = serde_json::to_value(bed.catalogue().stats()).unwrap();
+    assert_eq!(stats["by_server"], json!({"files": 2, "git": 1}));
+    assert_eq!(
+        (&stats["by_set"], &stats["total"]),
+        (&stats["by_server"], &json!(3))
+    );
 }
 
 proptest! {
