@@ -38,7 +38,7 @@ pub struct Tool {
     /// The definition as listed.
     pub definition: ToolDefinition,
     /// The effective hints, each with its source and reason.
-    pub resolved: Resolved,
+    pub resolved: Arc<Resolved>,
     plan: Arc<CallPlan>,
     /// Rules over the arguments. Default: none.
     pub refinements: Refinements,
@@ -62,14 +62,14 @@ impl Tool {
     pub fn new(
         set: ReplicaSetId,
         definition: ToolDefinition,
-        resolved: Resolved,
+        resolved: impl Into<Arc<Resolved>>,
         plan: impl Into<Arc<CallPlan>>,
     ) -> Self {
         let digest = definition.digest();
         Self {
             set,
             definition,
-            resolved,
+            resolved: resolved.into(),
             plan: plan.into(),
             refinements: Refinements::default(),
             verifier: None,

@@ -95,6 +95,11 @@ impl Index {
             let end = u32::try_from(index.places.len()).unwrap_or(u32::MAX);
             index.words.push((word.into(), end));
         }
+        // kept as long as the tools
+        index.facts.shrink_to_fit();
+        index.names.shrink_to_fit();
+        index.words.shrink_to_fit();
+        index.places.shrink_to_fit();
         index
     }
 

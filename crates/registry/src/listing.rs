@@ -6,7 +6,8 @@ use std::sync::Arc;
 use callward_core::infer;
 use callward_core::{
     Annotations, CallPlan, CallStats, Hints, Inferred, Instances, Method, Observation, Refinements,
-    ReplicaSetId, ServerId, Subject, Tool, ToolDefinition, ToolName, Trust, judge, readable,
+    ReplicaSetId, Resolved, ServerId, Subject, Tool, ToolDefinition, ToolName, Trust, judge,
+    readable,
 };
 
 use crate::SetOptions;
@@ -72,7 +73,7 @@ impl Listing {
         }
         let (mut names, mut held) = (ToolNames::default(), HashSet::new());
         let inferred = infer(server, &definitions, options);
-        let mut plans = Plans::default();
+        let mut latest = Latest::default();
         for (at, (definition, inferred)) in definitions.into_iter().zip(inferred).enumerate() {
             let name = &definition.name;
             let bound = if is_tool(&definition) && Method::by_name(name.as_str()).is_some() {
@@ -82,7 +83,7 @@ impl Listing {
             } else {
                 let accepted = review.accepted(&definition);
                 let options = (options, observed, accepted);
-                bind(set, &definition, &inferred, options, &mut plans)
+                bind(set, &definition, &inferred, options, &mut latest)
             };
             if bound.is_ok()
                 && is_tool(&definition)
@@ -123,24 +124,26 @@ impl Listing {
     }
 }
 
-/// The latest plans of a list: many tools have equal ones, and share them.
+/// The latest hints and plans of a list: many tools have equal ones, and share them.
 #[derive(Default)]
-struct Plans(VecDeque<Arc<CallPlan>>);
-
-impl Plans {
-    fn share(&mut self, plan: CallPlan) -> Arc<CallPlan> {
-        if let Some(known) = self.0.iter().find(|known| ***known == plan) {
-            return known.clone();
-        }
-        self.0.truncate(MOST_PLANS - 1);
-        let plan = Arc::new(plan);
-        self.0.push_front(plan.clone());
-        plan
-    }
+struct Latest {
+    resolved: VecDeque<Arc<Resolved>>,
+    plans: VecDeque<Arc<CallPlan>>,
 }
 
-/// How many plans are compared with the next one.
-const MOST_PLANS: usize = 32;
+/// How many are compared with the next one.
+const MOST_COMPARED: usize = 32;
+
+/// Returns one that is equal, or else this one, which is among the latest from now on.
+fn share<T: PartialEq>(latest: &mut VecDeque<Arc<T>>, one: T) -> Arc<T> {
+    if let Some(known) = latest.iter().find(|known| ***known == one) {
+        return known.clone();
+    }
+    latest.truncate(MOST_COMPARED - 1);
+    let one = Arc::new(one);
+    latest.push_front(one.clone());
+    one
+}
 
 fn is_tool(definition: &ToolDefinition) -> bool {
     definition.method == Method::CallTool
@@ -168,7 +171,7 @@ fn bind(
     definition: &ToolDefinition,
     inferred: &Inferred,
     (options, observed, accepted): (&SetOptions, &Observed, Option<&Annotations>),
-    plans: &mut Plans,
+    latest: &mut Latest,
 ) -> Result<Tool, String> {
     if let Some(fault) = &definition.fault {
         return Err(fault.to_string());
@@ -227,8 +230,8 @@ fn bind(
     let mut tool = Tool::new(
         set.clone(),
         definition.clone(),
-        judged.resolved,
-        plans.share(judged.plan),
+        share(&mut latest.resolved, judged.resolved),
+        share(&mut latest.plans, judged.plan),
     );
     tool.refinements = refinements;
     #[cfg(feature = "schema")]

@@ -112,9 +112,9 @@ pub struct RefinedRule {
 /// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Refinements {
-    rules: Vec<RefinedRule>,
+    rules: Box<[RefinedRule]>,
     /// Every place that any rule looks at, once.
-    paths: Vec<ArgumentPath>,
+    paths: Box<[ArgumentPath]>,
     strictest: Option<Arc<CallPlan>>,
     /// The rule with the most harmful plan, if it is more harmful than the tool's own.
     worst: Option<usize>,
@@ -159,8 +159,8 @@ impl Refinements {
         }
         let strictest = (!rules.is_empty()).then(|| Arc::new(strictest(own, most, plans)));
         Self {
-            rules,
-            paths,
+            rules: rules.into(),
+            paths: paths.into(),
             strictest,
             worst,
         }

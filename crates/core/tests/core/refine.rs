@@ -173,7 +173,7 @@ fn hints_are_those_that_the_plan_was_derived_from() {
     let adds_or_destroys = tool(DESTROYS, &[adds]);
     assert!(destroys(&adds_or_destroys, both), "its own plan destroys");
     let foreign = adds_or_destroys.resolved_applied(Applied::Rule(7));
-    assert_eq!(foreign, &adds_or_destroys.resolved);
+    assert_eq!(foreign, &*adds_or_destroys.resolved);
 }
 
 #[test]
