@@ -115,30 +115,36 @@ static SHAPES: LazyLock<Option<Regex>> = LazyLock::new(|| {
 fn hide(text: &str) -> Option<(&'static str, String)> {
     let found = SHAPES.iter().flat_map(|shapes| shapes.find_iter(text));
     let mut first = None;
-    let parts = found.filter_map(|found| {
+    let parts = found.flat_map(|found| {
         // the digits of a fraction are no number of their own
         let is_fraction = text[..found.start()].ends_with('.');
-        let (what, part) = shape(found.as_str()).filter(|_| !is_fraction)?;
-        first = first.or(Some(what));
-        Some(found.start() + part.start..found.start() + part.end)
+        let (what, parts) = shape(found.as_str())
+            .filter(|_| !is_fraction)
+            .unwrap_or_default();
+        if !parts.is_empty() {
+            first = first.or(Some(what));
+        }
+        let place = move |part: Range<usize>| found.start() + part.start..found.start() + part.end;
+        parts.into_iter().map(place)
     });
     let parts = parts.collect();
     first.map(|first| (first, without(text, parts).into_owned()))
 }
 
-/// Returns what a text is that a pattern found, and which part of it, if the checks of the format
+/// Returns what a text is that a pattern found, and which parts of it, if the checks of the format
 /// hold.
-fn shape(found: &str) -> Option<(&'static str, Range<usize>)> {
+fn shape(found: &str) -> Option<(&'static str, Vec<Range<usize>>)> {
+    let whole = 0..found.len();
     let what = match found.as_bytes() {
         [b'-', ..] => "a private key",
-        [b'g', b'h', ..] => return has_checksum(found).then_some(("a GitHub token", 0..40)),
+        [b'g', b'h', ..] => return has_checksum(found).then_some(("a GitHub token", vec![whole])),
         [b'g', ..] => "a GitHub token",
         [b'A', ..] => "an AWS access key id",
         [b'x' | b'h', ..] => "a Slack credential",
         [b'e', ..] => "a JWT",
-        _ => return card(found).map(|part| ("a card number", part)),
+        _ => return Some(("a card number", cards(found))),
     };
-    Some((what, 0..found.len()))
+    Some((what, vec![whole]))
 }
 
 /// Returns `true` if a token of GitHub ends with the CRC-32 of the text between its prefix and the
@@ -155,9 +161,9 @@ fn has_checksum(token: &str) -> bool {
     check.bytes().try_fold(0, digit) == Some(crc.into())
 }
 
-/// Finds the number of a card in groups of digits: whole groups that begin as those of a network
+/// Finds the numbers of cards in groups of digits: whole groups that begin as those of a network
 /// do, are as long, and end with the check digit.
-fn card(groups: &str) -> Option<Range<usize>> {
+fn cards(groups: &str) -> Vec<Range<usize>> {
     let digits: Vec<_> = groups
         .bytes()
         .enumerate()
@@ -184,13 +190,15 @@ fn card(groups: &str) -> Option<Range<usize>> {
         (ends && lengths.contains(&length) && luhn.sum::<u32>() % 10 == 0)
             .then_some(first..last + 1)
     };
-    (0..digits.len())
-        .filter(|at| starts_group(*at))
-        .find_map(|at| {
-            [13, 14, 15, 16, 19]
-                .iter()
-                .find_map(|length| is_card(at, *length))
-        })
+    let (mut found, mut at) = (Vec::new(), 0);
+    while at < digits.len() {
+        let lengths = [13, 14, 15, 16, 19].into_iter();
+        let mut cards = lengths.filter_map(|length| Some((is_card(at, length)?, length)));
+        let card = cards.next().filter(|_| starts_group(at));
+        at += card.as_ref().map_or(1, |(_, length)| *length);
+        found.extend(card.map(|(part, _)| part));
+    }
+    found
 }
 
 #[cfg(test)]
@@ -242,6 +250,11 @@ eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abcdefghijklmnop => a JWT
         assert_eq!(
             credentials(among).unwrap().text,
             r#"["order 12 [redacted] 7", "[redacted]"]"#
+        );
+        let two = r#""4111111111111111 0 5555-5555-5555-4444 3782 822463 10005""#;
+        assert_eq!(
+            credentials(two).unwrap().text,
+            r#""[redacted] 0 [redacted] [redacted]""#
         );
     }
 
