@@ -21,7 +21,7 @@ const BUDGETS: [(&str, usize); 21] = [
     ("limit", 1596),
     ("loopguard", 390),
     ("mcp", 12_292),
-    ("registry", 2825),
+    ("registry", 2827),
     ("replay", 2248),
     ("retry", 1608),
     ("router", 2408),

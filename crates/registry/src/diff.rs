@@ -1,5 +1,6 @@
 //! What differs between two definitions of a tool, for people.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use callward_core::{Annotations, Direction};
@@ -71,14 +72,12 @@ impl fmt::Display for FieldChange {
 /// Compares the parts of two definitions that count.
 pub(crate) fn changes(from: &Value, to: &Value) -> Vec<FieldChange> {
     let mut found = Vec::new();
-    let mut fields = vec!["title", "description", "inputSchema", "outputSchema"];
     let members = [from, to].into_iter().filter_map(Value::as_object);
-    for name in members.flat_map(Map::keys) {
-        if name != "annotations" && !fields.contains(&name.as_str()) {
-            fields.push(name);
-        }
-    }
-    for field in fields {
+    let mut others: BTreeSet<&str> = members.flat_map(Map::keys).map(String::as_str).collect();
+    others.remove("annotations");
+    let read = ["title", "description", "inputSchema", "outputSchema"];
+    others.retain(|name| !read.contains(name));
+    for field in read.into_iter().chain(others) {
         walk(field, &from[field], &to[field], &mut found);
     }
     let hints = |of: &Value| Annotations::deserialize(&of["annotations"]).unwrap_or_default();

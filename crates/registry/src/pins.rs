@@ -119,17 +119,20 @@ impl Pin {
     fn of(definition: &ToolDefinition) -> Self {
         let text = std::str::from_utf8(&definition.raw).unwrap_or_default();
         let members = Members::read(text);
-        let mut parts = Map::new();
+        let mut values = BTreeMap::<_, Vec<_>>::new();
         for (name, part) in members.iter().flat_map(Members::iter) {
-            if UNREAD.contains(&name) || part.get() == "null" {
-                continue;
+            if !UNREAD.contains(&name) && part.get() != "null" {
+                values.entry(name).or_default().push(value(part));
             }
-            let part = match parts.remove(name) {
-                // which of the two counts depends on the parser
-                Some(first) => Value::from(vec![first, value(part)]),
-                None => value(part),
+        }
+        let mut parts = Map::new();
+        for (name, mut values) in values {
+            let value = match (values.pop(), values.is_empty()) {
+                (Some(only), true) => only,
+                // which of several counts depends on the parser
+                (last, _) => values.into_iter().chain(last).collect(),
             };
-            parts.insert(name.to_owned(), part);
+            parts.insert(name.to_owned(), value);
         }
         let mut hints = definition.annotations.clone();
         for (name, value) in std::mem::take(&mut hints.vendor) {

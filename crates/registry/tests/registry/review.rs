@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{io, iter};
 
-use callward_core::{Annotations, Instances, Trust};
+use callward_core::{Annotations, Instances, ToolDefinition, Trust};
 use callward_registry::{ApproveError, Changes, Hold, PinStore, Pins, ReviewOptions, SetOptions};
 use parking_lot::Mutex;
 use proptest::prelude::*;
@@ -194,17 +194,17 @@ fn an_equal_list_in_another_spelling_changes_nothing_that_is_approved() {
         r#"{"description": "\u0061", "inputSchema": {"title":"a", "type":"object"}, "name":"t"}"#,
     ];
     for text in spellings {
-        let listed = callward_core::ToolDefinition::from_json(text.to_owned()).unwrap();
+        let listed = ToolDefinition::from_json(text.to_owned()).unwrap();
         let changes = bed.add("s", "s", vec![listed]);
         assert!(changes.held.is_empty() && changes.followed.is_empty());
     }
     let generation = bed.catalogue().generation();
-    let same = callward_core::ToolDefinition::from_json(spellings[1].to_owned()).unwrap();
+    let same = ToolDefinition::from_json(spellings[1].to_owned()).unwrap();
     assert_eq!(bed.add("s", "s", vec![same]), Changes::default());
     assert_eq!(bed.catalogue().generation(), generation);
     let twice =
         r#"{"name":"t","inputSchema":{"title":"b","type":"object","title":"a"},"description":"a"}"#;
-    let twice = callward_core::ToolDefinition::from_json(twice.to_owned()).unwrap();
+    let twice = ToolDefinition::from_json(twice.to_owned()).unwrap();
     bed.add("s", "s", vec![twice]);
     assert_eq!(shown(&bed), "(t)", "some parsers read `b`");
 }
@@ -320,6 +320,17 @@ fn another_replica_with_the_approved_definition_serves_on() {
     let offers = |by| bed.catalogue().offers(&server(by), &name("t"));
     assert_eq!((offers("one"), offers("two")), (false, true));
     assert_eq!(bed.catalogue().held()[0].server, server("one"));
+}
+
+#[test]
+fn a_member_that_is_repeated_many_times_is_one_change() {
+    let bed = bed(Trust::Standard, Hold::Changes);
+    bed.list("s", [tool(json!({}))]);
+    let text = tool(json!({})).to_string();
+    let text = text.replacen('{', &format!("{{{}", "\"x\":1,".repeat(30_000)), 1);
+    let repeated = ToolDefinition::from_json(text).unwrap();
+    let changes = bed.add("s", "s", vec![repeated]);
+    assert_eq!(fields(&changes.held[0].changes), "x");
 }
 
 #[test]
